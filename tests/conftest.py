@@ -20,7 +20,17 @@ sys.dont_write_bytecode = False
 
 from hypothesis import settings  # noqa: E402 - it is kept as well
 
-from tests.support.effort.scale import DAY, DAYS, IS_SLICED, UNTIL_S, each_value_once, share, tries, turn  # noqa: E402 - likewise
+from tests.support.effort.scale import (  # noqa: E402 - likewise
+    DAY,
+    DAYS,
+    IS_SLICED,
+    UNTIL_S,
+    each_value_once,
+    of_today,
+    share,
+    tries,
+    turn,
+)
 from tests.support.logic.engines import ENGINES, engine_variables, why_missing  # noqa: E402 - likewise
 from tests.support.repository.gits import use_hooks_in_files  # noqa: E402 - likewise
 from tests.support.repository.older import older_repository  # noqa: E402 - likewise
@@ -139,7 +149,7 @@ def _slice(name: str, cases: list[pytest.Item], *, is_named: bool) -> Sequence[p
         at = each_value_once([{n: repr(v) for n, v in _parameters(case).items()} for case in cases])
         cases = [cases[number] for number in at]
         cases = [*(share(name, cases, *sliced.args) if sliced.args else cases)]
-    return cases if is_named else cases[turn(name, DAYS) :: DAYS]
+    return cases if is_named else of_today(name, cases)
 
 
 @cache

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.effort import scale
-from tests.support.effort.scale import DAYS, share, spread, turn
+from tests.support.effort.scale import DAYS, of_today, share, spread, turn
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = "tests/cli/test_points.py"
@@ -84,6 +84,15 @@ def test_each_case_is_in_the_share_of_one_of_some_periods_and_no_share_is_larger
         assert shares == [shares[0]] * DAYS
         assert len(shares[0]) <= most
         found += shares[0]
+    assert sorted(found) == [*range(count)]
+
+
+@pytest.mark.parametrize("count", [1, DAYS - 1, DAYS, DAYS + 1, 100])
+def test_each_case_of_a_test_has_one_day_of_each_period(monkeypatch, count):
+    found: list[int] = []
+    for day in range(3, 3 + DAYS):
+        monkeypatch.setattr(scale, "DAY", day)
+        found += of_today("a test", range(count))
     assert sorted(found) == [*range(count)]
 
 

@@ -73,6 +73,11 @@ def share(name: str, cases: Sequence[T], most: int) -> Sequence[T]:
     return cases[turn(name, DAYS * step) // DAYS :: step] if step else cases
 
 
+def of_today(name: str, cases: Sequence[T]) -> Sequence[T]:
+    """Return the cases of a test that run today: each of them has one of ``DAYS`` days."""
+    return cases[turn(name, DAYS) :: DAYS]
+
+
 def turn(name: str, count: int) -> int:
     """Return the number below ``count`` that a test of this name has today: another one each day."""
     return (zlib.crc32(name.encode()) + DAY) % count
