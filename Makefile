@@ -26,14 +26,14 @@ prolog: $(READY) ## install the WebAssembly engine of Prolog for the tests, in .
 demo: $(READY) ## set up and run the main job on an example project
 	@$(BIN)/kb demo
 
-test: $(READY) prolog ## set up and pass the tests, of the long ones a slice: another one each day
+test: $(READY) prolog ## set up and pass the quick tests, and of the others a slice: another one each day
 	@$(BIN)/python -m pytest -q -n auto $(ARGS)
 
 quick: $(READY) prolog ## pass the tests that are quick: for every day, before each commit
 	@$(BIN)/python -m pytest -q -n auto -m 'not slow' $(ARGS)
 
-fault: $(READY) prolog ## pass the long tests whole, hold all laws at length, and hurt the store in every known way: many minutes
-	@KB_FAULT=merge $(BIN)/python -m pytest -q -n auto -m 'fault or hypothesis or sliced or one_engine' $(ARGS)
+fault: $(READY) prolog ## pass the tests that are not quick whole, hold all laws at length, and hurt the store in every known way: many minutes
+	@KB_FAULT=merge $(BIN)/python -m pytest -q -n auto -m 'fault or hypothesis or slow' $(ARGS)
 
 soak: $(READY) prolog ## hurt it again and again, in other ways each time: make soak MINUTES=60
 	@$(BIN)/python -m tests.support.effort.soak $(or $(MINUTES),60)

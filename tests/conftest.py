@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +20,17 @@ sys.dont_write_bytecode = False
 
 from hypothesis import settings  # noqa: E402 - it is kept as well
 
-from tests.support.effort.scale import DAY, DAYS, IS_SLICED, UNTIL_S, each_value_once, share, tries, turn  # noqa: E402 - likewise
+from tests.support.effort.scale import (  # noqa: E402 - likewise
+    DAY,
+    DAYS,
+    IS_SLICED,
+    UNTIL_S,
+    each_value_once,
+    of_today,
+    share,
+    tries,
+    turn,
+)
 from tests.support.logic.engines import ENGINES, engine_variables, why_missing  # noqa: E402 - likewise
 from tests.support.repository.gits import use_hooks_in_files  # noqa: E402 - likewise
 from tests.support.repository.older import older_repository  # noqa: E402 - likewise
@@ -33,40 +43,43 @@ use_empty_home()
 HOME = os.environ["HOME"]
 use_hooks_in_files()
 
-SLOW_FOLDERS = ("core/checks/introduced", "core/kip/sleep", "core/logic/engine", "core/watch", "docs", "fault")
+SLOW_FOLDERS = ("core/checks/introduced", "core/kip/sleep", "core/logic/engine", "core/watch", "fault", "share")
 SLOW_FILES = {
     ".": "benchmarks",
     "cli": (
-        "branches check check_reports demo editing former_ids gc git_commands git_setups hook impact kip "
-        "lost_stores new permissions points program prolog renaming signals sleep startup terminal undo upkeep "
-        "watch without_prolog"
+        "against branches check check_reports clauses demo editing former_ids gc git_commands git_setups history "
+        "hook ids impact kip lost_stores masked_secrets merge new permissions points private_writers program "
+        "prolog push_fetch redact renaming share share_doctor share_hook share_pack share_private shared_writers "
+        "signals sleep startup terminal undo upkeep watch without_prolog"
     ),
-    "core/editing": "renamed_suspects",
+    "core/editing": "renamed_files renamed_suspects renaming",
     "core/kip": "unrecorded",
-    "core/kip/kml": "dry_run export export_laws",
-    "core/maintenance": "compacting",
+    "core/kip/kml": "contested dry_run export export_laws",
+    "core/logic": "large_clauses reading_laws",
+    "core/maintenance": "compacting redaction",
     "core/query": "query_laws search_laws",
     "core/rules": "limited suspect_edge",
-    "core/storage": "processes scratch",
-    "core/store": "branch_store concurrency facts_export_missing plans_ahead publishing readers",
-    "core/store/branches": "moves slow_git trash views",
-    "core/store/history": "reach undo_laws",
-    "core/sync": "file_status overlay touched",
+    "core/storage": "processes scratch witness witness_notes",
+    "core/store": "branch_store concurrency facts_export_missing plans_ahead publishing readers worktree_stores",
+    "core/store/branches": "lost made_again moves new_epochs put_away renames seen_gone settling slow_git trash views",
+    "core/store/history": "compare reach undo_laws undo_renames",
+    "core/sync": "file_status overlay searching shared_changes touched",
     "core/view": "equivalence key_filter large sandbox scratch_copy time_bounds",
+    "docs": "console_blocks",
     "mcp": (
         "branches call_queue check concurrency conformance damage extras former_ids history interruption listing "
-        "logic logic_servers messages_not_read planted prompts query sleeping startup streams subscriptions progress "
-        "writing"
+        "logic logic_servers messages_not_read planted progress prompts query resolving sharing sleeping startup "
+        "streams subscriptions writing"
     ),
 }
-"""They start programs, wait or hurt a store, as do the tests with the marks ``sliced`` and ``one_engine``, which `make
-quick` leaves out too. ``test_`` is left out."""
+"""They start programs, wait or hurt a store, as do the tests with the marks ``sliced`` and ``one_engine``: `make quick`
+leaves all of these out, and `make test` has the cases of each on one of ``DAYS`` days. ``test_`` is left out."""
 
 
 NAMED = "KB_TEST_NAMED"
 """The variable that says whether files or folders are named in the call: then each of their tests runs."""
 BOTH_ENGINES = Path(__file__).parent / "core/logic/engine"
-"""The tests of the engines themselves run on both of them every day."""
+"""The tests of the engines themselves are for both of them."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -75,14 +88,12 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault(NAMED, "yes" if is_named else "")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what `make quick` leaves out, and leave out the cases that a slice has not."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Mark what `make quick` leaves out; of what the options of the call leave, keep the cases that a slice has."""
     for item in items:
         if _parameters(item).get("engine") in ENGINES and not item.path.is_relative_to(BOTH_ENGINES):
             item.add_marker("one_engine")
-    if IS_SLICED:
-        _keep_slices(config, items)
     files = [f"{folder}/test_{name}.py" for folder, names in SLOW_FILES.items() for name in names.split()]
     slow = [Path(__file__).parent / name for name in (*SLOW_FOLDERS, *files)]
     assert all(place.exists() for place in slow)
@@ -90,6 +101,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if is_slow(item.path) or item.get_closest_marker("sliced") or item.get_closest_marker("one_engine"):
             item.add_marker("slow")
+    yield
+    if IS_SLICED:
+        _keep_slices(config, items)
 
 
 def _parameters(item: pytest.Item) -> dict[str, object]:
@@ -98,39 +112,44 @@ def _parameters(item: pytest.Item) -> dict[str, object]:
 
 
 def _keep_slices(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep of the tests with the marks ``sliced`` and ``one_engine`` what runs today; ``make fault`` runs all.
+    """Keep of the slow tests what runs today; ``make fault`` runs all.
 
     A test that is named in the call runs whole. Of a file that is named, each test runs, on each engine, but of many
     cases only the slice.
     """
     named = tuple(place.rpartition("/")[2] for place in config.args if "::" in place)
+    kept = {*kept_today([item for item in items if not item.nodeid.rpartition("/")[2].startswith(named)])}
+    kept |= {item for item in items if item.nodeid.rpartition("/")[2].startswith(named)}
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
+
+
+def kept_today(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield of these tests the quick ones, and of each slow one the cases that run today."""
+    is_named = bool(os.environ[NAMED])
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.nodeid.rpartition("/")[2].startswith(named):
-            continue
-        if item.get_closest_marker("sliced") or item.get_closest_marker("one_engine"):
+        if item.get_closest_marker("slow"):
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    is_named = bool(os.environ[NAMED])
-    kept = {case for name, cases in tests.items() for case in _slice(name, cases, is_named=is_named)}
-    left_out = {case for cases in tests.values() for case in cases} - kept
-    if left_out:
-        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-        items[:] = [item for item in items if item not in left_out]
+        else:
+            yield item
+    for name, cases in tests.items():
+        yield from _slice(name, cases, is_named=is_named)
 
 
-def _slice(name: str, cases: list[pytest.Item], *, is_named: bool) -> list[pytest.Item]:
-    """Return the cases of a test that run today."""
+def _slice(name: str, cases: list[pytest.Item], *, is_named: bool) -> Sequence[pytest.Item]:
+    """Return the cases of a test that run today: of a file that is named the slice, else this day's part of it."""
     if cases[0].get_closest_marker("one_engine") and not is_named:
         engines = _engines() or ENGINES
-        today = engines[turn(name, DAYS * len(engines)) // DAYS]
-        cases = [case for case in cases if _parameters(case)["engine"] == today]
+        of_now = engines[turn(name, DAYS * len(engines)) // DAYS]
+        cases = [case for case in cases if _parameters(case)["engine"] == of_now]
     sliced = cases[0].get_closest_marker("sliced") if cases else None
-    if sliced is None:
-        return cases
-    if not {*_parameters(cases[0])} - {"engine"}:
-        return cases if is_named or turn(name, DAYS) == 0 else []
-    kept = [cases[at] for at in each_value_once([{n: repr(v) for n, v in _parameters(case).items()} for case in cases])]
-    return [*(share(name, kept, *sliced.args) if sliced.args else kept)]
+    if sliced and {*_parameters(cases[0])} - {"engine"}:
+        at = each_value_once([{n: repr(v) for n, v in _parameters(case).items()} for case in cases])
+        cases = [cases[number] for number in at]
+        cases = [*(share(name, cases, *sliced.args) if sliced.args else cases)]
+    return cases if is_named else of_today(name, cases)
 
 
 @cache
@@ -166,6 +185,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("the time that a soak has for this file is over")
     name = hashlib.sha256(item.nodeid.encode()).hexdigest()[:16]
     os.environ["HOME"] = f"{HOME}/{os.getpid()}-{name}"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Return more workers for ``-n auto`` than there are cores: a quarter of the time, a test waits for something."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return cores + (cores + 1) // 2
 
 
 @pytest.hookimpl(optionalhook=True)

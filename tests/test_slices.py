@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,52 +12,114 @@ from pathlib import Path
 import pytest
 
 from tests.support.effort import scale
-from tests.support.effort.scale import DAYS, share, turn
+from tests.support.effort.scale import DAYS, of_today, share, spread, turn
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = "tests/cli/test_points.py"
+SLICES = 4
+"""Of the cases of its longest test, two of seven are in a slice."""
+QUICK_FILE = "tests/core/test_ids.py"
+LISTING = """
+import json, os, sys
+import pytest
+class Days:
+    def pytest_collection_finish(self, session):
+        from tests import conftest
+        from tests.support.effort import scale
+        found = [[item.nodeid for item in session.items]]
+        for is_named in ("", "yes"):
+            os.environ[conftest.NAMED] = is_named
+            for scale.DAY in range(int(sys.argv[1])):
+                found.append([item.nodeid for item in conftest.kept_today(session.items)])
+        print("\\n" + json.dumps(found))
+pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider", *sys.argv[2:]], plugins=[Days()])
+"""
+"""Prints all tests of files, those of each day, and those of each day where the files are named."""
 
 
-def collected(*options: str, **variables: str) -> set[str]:
-    """Return the tests of a file that a run has."""
+def listed(*words: str) -> list[set[str]]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("KB_FAULT", "PYTEST"))}
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *options, FILE]
-    variables = {"KB_TEST_NAMED": "", **variables}
+    command = [sys.executable, "-c", LISTING, str(DAYS * SLICES), *words]
     ended = subprocess.run(
-        command, cwd=ROOT, env=environment | variables, capture_output=True, text=True, check=True
+        command, cwd=ROOT, env=environment | {"KB_FAULT": "merge"}, capture_output=True, text=True, check=True
     )  # fmt: skip
-    return {line for line in ended.stdout.splitlines() if line.startswith(FILE)}
+    [line] = [line for line in ended.stdout.splitlines() if line.startswith("[[")]
+    return [{*found} for found in json.loads(line)]
 
 
-def test_the_slices_of_all_days_are_all_tests_and_make_fault_runs_what_some_day_leaves_out():
-    days = [collected(KB_FAULT="slice", KB_TEST_DAY=str(day)) for day in range(DAYS)]
-    whole = collected(KB_FAULT="merge")
+@pytest.fixture(scope="module")
+def collected() -> tuple[set[str], list[set[str]], list[set[str]]]:
+    """All tests of two files, what the slices of some days have of them, and what they have where these are named."""
+    whole, *days = listed(FILE, QUICK_FILE)
+    return whole, days[: DAYS * SLICES], days[DAYS * SLICES :]
+
+
+def test_the_slices_of_all_days_are_all_tests_and_make_fault_runs_what_some_day_leaves_out(collected):
+    [of_fault] = re.findall(r"-m '(fault or .*?)'", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    whole, days, _ = collected
     assert set.union(*days) == whole
     assert all(day < whole for day in days)
-    every_day = set.intersection(*days)
-    assert every_day, "a test without a mark runs every day"
-    [of_fault] = re.findall(r"-m '(fault or .*?)'", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    assert whole - every_day <= collected("-m", of_fault, KB_FAULT="merge")
+    assert all(set.union(*days[at : at + DAYS]) < whole for at in range(DAYS)), "each period has a slice of its own"
+    of_fault_alone, *_ = listed("-m", of_fault, FILE)
+    assert whole - set.intersection(*days) == of_fault_alone
+
+
+def test_a_file_without_slow_tests_runs_whole_every_day(collected):
+    whole, days, _ = collected
+    quick = {name for name in whole if name.startswith(QUICK_FILE)}
+    assert quick
+    assert all(quick <= day for day in days)
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 1), (5, 2), (6, 3), (7, 4), (127, 32), (3, 9)])
-def test_each_case_is_in_the_share_of_one_of_some_days_and_no_share_is_larger_than_asked(monkeypatch, count, most):
+def test_each_case_is_in_the_share_of_one_of_some_periods_and_no_share_is_larger_than_asked(monkeypatch, count, most):
     found: list[int] = []
-    for day in range(-(-count // most)):
-        monkeypatch.setattr(scale, "DAY", day)
-        today = share("a test", range(count), most)
-        assert len(today) <= most
-        found += today
+    monkeypatch.setattr(scale, "DAY", 0)
+    first = (DAYS - turn("a test", DAYS)) % DAYS
+    for period in range(-(-count // most)):
+        shares = []
+        for day in range(DAYS):
+            monkeypatch.setattr(scale, "DAY", first + DAYS * period + day)
+            shares.append(share("a test", range(count), most))
+        assert shares == [shares[0]] * DAYS
+        assert len(shares[0]) <= most
+        found += shares[0]
     assert sorted(found) == [*range(count)]
 
 
-def test_each_test_of_a_file_that_is_named_runs_every_day():
+@pytest.mark.parametrize("count", [1, DAYS - 1, DAYS, DAYS + 1, 100])
+def test_each_case_of_a_test_has_one_day_of_each_period(monkeypatch, count):
+    found: list[int] = []
+    for day in range(3, 3 + DAYS):
+        monkeypatch.setattr(scale, "DAY", day)
+        found += of_today("a test", range(count))
+    assert sorted(found) == [*range(count)]
+
+
+@pytest.mark.parametrize(("count", "of_slice"), [(1, 1), (5, 2), (6, 3), (127, 6), (3, 9)])
+def test_each_point_of_an_enumeration_is_tried_on_some_day_and_a_day_has_no_more_than_asked(
+    monkeypatch, count, of_slice
+):
+    monkeypatch.setattr(scale, "SCALE", "slice")
+    monkeypatch.setattr(scale, "IS_SLICED", True)
+    found = set[int]()
+    for day in range(DAYS * count):
+        monkeypatch.setattr(scale, "DAY", day)
+        points = spread(range(count), of_slice)
+        assert 1 <= len(points) <= of_slice
+        found |= {*points}
+    assert found == {*range(count)}
+    monkeypatch.setattr(scale, "IS_SLICED", False)
+    whole = spread(range(count), of_slice)
+    assert (whole[0], whole[-1]) == (0, count - 1 if of_slice > 1 else 0)
+
+
+def test_each_test_of_a_file_that_is_named_runs_every_day(collected):
     def tests_of(found: set[str]) -> set[str]:
         return {name.partition("[")[0] for name in found}
 
-    whole = tests_of(collected(KB_FAULT="merge"))
-    for day in range(DAYS):
-        assert tests_of(collected(KB_FAULT="slice", KB_TEST_DAY=str(day), KB_TEST_NAMED="yes")) == whole
+    whole, _, named_days = collected
+    assert all(tests_of(day) == tests_of(whole) for day in named_days)
 
 
 def test_a_test_has_each_number_in_turn(monkeypatch):

@@ -180,7 +180,7 @@ def everything_in(root):
     return subprocess.run(words, capture_output=True, check=True).stdout
 
 
-@pytest.mark.sliced
+@pytest.mark.sliced(4)
 @pytest.mark.parametrize("name", WRITERS)
 def test_what_is_private_is_in_nothing_that_git_has_whatever_writes_and_undoes_it(at, name):
     first = at.seq

@@ -15,16 +15,19 @@ from tests.support.repository.repos import git
 SECRET = "hunter2 \"pa$$\" 'w0rd'"
 
 
-@pytest.fixture
-def leaked(kb, synced) -> Path:
-    """The store with a secret in a title and in a message, and a branch that has it too."""
+def leak(root, kb):
     entity = {"id": "REQ-7", "type": "req", "title": f"Use {SECRET}", "status": "open"}
     asked = {"entities": [entity], "message": f"as {SECRET}", "changeset_id": "leak"}
-    assert kb("apply", "-", stdin=json.dumps(asked)).status == 0
-    git(synced, "branch", "topic")
-    assert kb("branch", "ensure", "topic").status == 0
-    assert kb("query", "req").status == 0
-    return synced
+    kb("apply", "-", stdin=json.dumps(asked))
+    git(root, "branch", "topic")
+    kb("branch", "ensure", "topic")
+    kb("query", "req")
+
+
+@pytest.fixture
+def leaked(grown) -> Path:
+    """The store with a secret in a title and in a message, and a branch that has it too."""
+    return grown(leak)
 
 
 def left(root: Path, secret: str = SECRET) -> list[str]:

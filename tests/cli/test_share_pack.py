@@ -14,20 +14,24 @@ SECRET = "AKIA" + "IOSFODNN7EXAMPLQ"
 
 
 def share(root, kb, key, **fields):
-    assert kb("apply", "-", stdin=json.dumps({"entities": [{"id": key, **SYMBOL, **fields}]})).status == 0
+    kb("apply", "-", stdin=json.dumps({"entities": [{"id": key, **SYMBOL, **fields}]}))
     kb("share")
     git(root, "add", "-A")
     git(root, "commit", "-q", "-m", key)
     kb("sync")
 
 
-@pytest.fixture
-def shared(kb, synced):
-    """Three changes are in a committed file each."""
+def share_three(root, kb):
     kb("config", "set", "share.mode", "ask")
     for number in range(3):
-        share(synced, kb, f"S-{number}")
-    return synced
+        share(root, kb, f"S-{number}")
+    kb("query")
+
+
+@pytest.fixture
+def shared(grown):
+    """Three changes are in a committed file each."""
+    return grown(share_three)
 
 
 def names(root):

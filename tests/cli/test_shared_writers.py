@@ -25,31 +25,48 @@ def logged(kb, *words):
     return [one["seq"] for one in kb("log", *words, "--json").json["records"]]
 
 
-@pytest.fixture(params=["merge", "sync"])
-def brought(kb, synced, user, request):
-    """Ann brought what bob and carol wrote on another branch, and says how; she wrote S-1 herself."""
-    user.setenv("KB_ACTOR", "ann")
-    apply(kb, {"id": "S-1", **SYMBOL, "owner": "ann"})
-    git(synced, "switch", "-q", "-c", "topic")
-    kb("branch", "ensure")
-    user.setenv("KB_ACTOR", "bob")
-    user.setenv("KB_SESSION", "bobs")
-    wrote(kb, {"id": "S-1", "title": "Two"}, {"id": "S-2", **SYMBOL}, edges=[RELATES], message="Seen in the code")
-    user.setenv("KB_ACTOR", "carol")
-    user.setenv("KB_SESSION", "carols")
-    wrote(kb, {"id": "S-1", "owner": "carol"}, {"id": "S-3", **SYMBOL, "title": "Three", "status": "lost"})
-    user.setenv("KB_ACTOR", "ann")
-    user.delenv("KB_SESSION")
-    if request.param == "sync":
+def of_two_writers(root, kb):
+    """Let ann write S-1, and bob and carol on another branch what is to be brought."""
+    with pytest.MonkeyPatch.context() as user:
+        user.setenv("KB_ACTOR", "ann")
+        apply(kb, {"id": "S-1", **SYMBOL, "owner": "ann"})
+        git(root, "switch", "-q", "-c", "topic")
+        kb("branch", "ensure")
+        user.setenv("KB_ACTOR", "bob")
+        user.setenv("KB_SESSION", "bobs")
+        apply(kb, {"id": "S-1", "title": "Two"}, {"id": "S-2", **SYMBOL}, edges=[RELATES], message="Seen in the code")
+        user.setenv("KB_ACTOR", "carol")
+        user.setenv("KB_SESSION", "carols")
+        apply(kb, {"id": "S-1", "owner": "carol"}, {"id": "S-3", **SYMBOL, "title": "Three", "status": "lost"})
+
+
+def brought_by_merge(root, kb):
+    with pytest.MonkeyPatch.context() as user:
+        of_two_writers(root, kb)
+        user.setenv("KB_ACTOR", "ann")
+        git(root, "switch", "-q", "main")
+        kb("merge", "topic")
+        kb("query")
+
+
+def brought_by_sync(root, kb):
+    with pytest.MonkeyPatch.context() as user:
+        of_two_writers(root, kb)
+        user.setenv("KB_ACTOR", "ann")
         kb("share")
-        git(synced, "add", "-A")
-        git(synced, "commit", "-q", "-m", "What was learnt")
-    git(synced, "switch", "-q", "main")
-    if request.param == "sync":
-        git(synced, "merge", "-q", "topic")
-        assert kb("sync").status == 0
-    else:
-        assert kb("merge", "topic").status == 0
+        git(root, "add", "-A")
+        git(root, "commit", "-q", "-m", "What was learnt")
+        git(root, "switch", "-q", "main")
+        git(root, "merge", "-q", "topic")
+        kb("sync")
+        kb("query")
+
+
+@pytest.fixture(params=["merge", "sync"])
+def brought(grown, user, request):
+    """Ann brought what bob and carol wrote on another branch, and says how; she wrote S-1 herself."""
+    grown(brought_by_merge if request.param == "merge" else brought_by_sync)
+    user.setenv("KB_ACTOR", "ann")
     return request.param
 
 
@@ -105,13 +122,13 @@ def test_a_diff_by_an_actor_has_what_the_actor_wrote(kb, brought):
     assert not kb("diff", "2", "3", "--actor", "ann", "--json").json["edges"]
 
 
-def test_a_diff_says_which_changes_brought_it_with_commit_and_file(kb, brought, synced):
+def test_a_diff_says_which_changes_brought_it_with_commit_and_file(kb, brought, root):
     found = kb("diff", "2", "3", "--json").json
     by = {one["id"]: [change["actor"] for change in one["changes"]] for one in found["entities"]}
     assert by == {"S-1": ["bob", "carol"], "S-2": ["bob"], "S-3": ["carol"]}
     [edge] = found["edges"]
     [change] = edge["changes"]
-    assert (change["actor"], change["seq"], change["commit"]) == ("bob", 3, git(synced, "rev-parse", "HEAD"))
+    assert (change["actor"], change["seq"], change["commit"]) == ("bob", 3, git(root, "rev-parse", "HEAD"))
     assert bool(change["file"]) == (brought == "sync")
     where = f", in {change['file']}; it came with seq 3" if brought == "sync" else "; it came with seq 3"
     said = kb("diff", "2", "3").out

@@ -86,7 +86,7 @@ def test_a_kill_between_the_steps_of_sharing_loses_and_doubles_nothing(
     ready = shutil.copytree(model.root, model.root.with_name("ready"), symlinks=True)
     was_killed, steps = killed(model.root, _MANY, command)
     assert not was_killed
-    for point in spread(range(steps), tries(3, steps)):
+    for point in spread(range(steps), tries(2, steps)):
         # What KB has noted of this repository outside of it is of another copy.
         monkeypatch.setenv("HOME", str(ready.with_name(f"home-{point}")))
         shutil.rmtree(model.root)
@@ -121,7 +121,7 @@ def scenes_of(
     )
     was_killed, steps = killed(model.root, _MANY, command)
     assert not was_killed
-    for point in spread(range(steps), tries(6, steps)):
+    for point in spread(range(steps), tries(3, steps)):
         monkeypatch.setenv("HOME", str(ready.with_name(f"home-{point}")))
         for one in (model.root, up):
             shutil.rmtree(one)

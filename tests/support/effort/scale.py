@@ -2,7 +2,7 @@
 
 ``KB_FAULT`` says which (``slice``, ``merge`` or ``soak``); ``KB_FAULT_SEED`` replays a run; in a soak
 ``KB_FAULT_ROUND`` gives each round other seeds, and no test begins after ``KB_FAULT_UNTIL``. ``KB_TEST_DAY`` replays
-the slice of another day, or with ``all`` those of all days.
+the slice of another day with its seed and points, or with ``all`` those of all days.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 SCALE: Final = os.environ.get("KB_FAULT", "slice")
-SEED: Final = int(os.environ.get("KB_FAULT_SEED", "20261121")) + int(os.environ.get("KB_FAULT_ROUND", "0"))
-"""The seed of all random choices of the fault tests."""
-
 _DAY: Final = os.environ.setdefault("KB_TEST_DAY", str(int(time.time()) // 86_400))
 DAY: Final = 0 if _DAY == "all" else int(_DAY)
 """The number of the day since 1970, which the workers of one run inherit: midnight comes to all of them at once."""
 
 IS_SLICED: Final = SCALE == "slice" and _DAY != "all"
-"""Tests with the mark ``sliced`` run in part."""
+"""The slow tests run in part."""
 
-DAYS: Final = 4
-"""A test that is long by itself is in the slice of one of so many days."""
+SEED: Final = int(os.environ.get("KB_FAULT_SEED") or 20261121 + (DAY if IS_SLICED else 0)) + int(
+    os.environ.get("KB_FAULT_ROUND", "0")
+)
+"""The seed of all random choices of the fault tests: in a slice another one each day."""
+
+DAYS: Final = 7
+"""The cases of a slow test are dealt over so many days; then comes the next slice of those that have one."""
 
 UNTIL_S: Final = float(os.environ.get("KB_FAULT_UNTIL", "inf"))
 """The time of the clock, in seconds since 1970, after which no test is begun."""
@@ -52,17 +54,28 @@ def in_time(points: Iterable[T], of_merge: int) -> Iterator[T]:
 
 
 def spread(points: Sequence[T], of_slice: int) -> Sequence[T]:
-    """Return points of an enumeration to try: in a slice so many, evenly spread from the first to the last."""
+    """Return points of an enumeration to try: in a slice at most so many, evenly spread.
+
+    They are others every ``DAYS`` days until all were tried; for the slices of all days, from the first to the last.
+    """
     if SCALE != "slice" or len(points) <= of_slice:
         return points
+    if IS_SLICED:
+        step = -(-len(points) // of_slice)
+        return points[DAY // DAYS % step :: step]
     last = max(of_slice - 1, 1)
     return [points[number * (len(points) - 1) // last] for number in range(of_slice)]
 
 
 def share(name: str, cases: Sequence[T], most: int) -> Sequence[T]:
-    """Return at most so many of a test's cases, evenly spread: others each day until all of them were in one."""
+    """Return at most so many cases of a test, evenly spread, for ``DAYS`` days; then others, until all were in one."""
     step = -(-len(cases) // most)
-    return cases[turn(name, step) :: step] if step else cases
+    return cases[turn(name, DAYS * step) // DAYS :: step] if step else cases
+
+
+def of_today(name: str, cases: Sequence[T]) -> Sequence[T]:
+    """Return the cases of a test that run today: each of them has one of ``DAYS`` days."""
+    return cases[turn(name, DAYS) :: DAYS]
 
 
 def turn(name: str, count: int) -> int:
