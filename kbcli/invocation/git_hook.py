@@ -202,19 +202,28 @@ class _State:
     def note_shared(self, found: Shared) -> None:
         """Note that what is not shared is in the index, and in which files."""
         before = hook_note.read(self._git_dir)
+        fits = before and before.settings == self.settings and (before.branch, before.commit) == self.checked_out
         # A sync may have recorded meanwhile what was pending.
-        fits = before and before.settings == self.settings and (not before.pending or before.seen == self._seen)
+        fits = fits and before is not None and (not before.pending or before.seen == self._seen)
         if not (before and fits) or not hook_note.is_of_own_index(self._env) or found.faults or found.before:
             hook_note.remove(self._git_dir)
             return
         self._write(before.endings, staged=sorted(found.files), pending=before.pending)
 
     def note_done(self) -> None:
-        """Note that nothing is left to do."""
+        """Note that nothing is left to do, unless a commit may change a document whose path does not show it."""
+        from kbcore.git import blobs
         from kbcore.sync.active_extractors import for_documents
 
-        globs = {glob for want in for_documents(self._workspace) for glob, _ in want.globs}
-        self._write(sorted({_ending(glob) for glob in globs}))
+        workspace, commit = self._workspace, self.checked_out[1]
+        globs = {glob for want in for_documents(workspace) for glob, _ in want.globs}
+        endings = sorted({ending for glob in globs for ending in _endings(glob)})
+        tree = blobs.tree_of(workspace.repo, workspace.machine.env, commit) if commit else {}
+        links = (path for path, blob in tree.items() if blob.mode == blobs.LINK)
+        if "" in endings or any(path.lower().endswith(tuple(endings)) for path in links):
+            hook_note.remove(self._git_dir)
+            return
+        self._write(endings)
 
     def _write(self, endings: Sequence[str], *, staged: Sequence[str] = (), pending: Sequence[str] = ()) -> None:
         branch, commit = self.checked_out
@@ -231,6 +240,7 @@ class _State:
             settings=self.settings,
             changes=hook_note.changes_look(),
             endings=endings,
+            packages=hook_note.packages_look(),
             staged=staged,
             pending=pending,
         )
@@ -262,11 +272,12 @@ def _note_committed(session: Session, words: Sequence[str], env: Mapping[str, st
         hook_note.write(git_dir, note)
 
 
-def _ending(glob: str) -> str:
-    """Return how each path ends that a glob means."""
+def _endings(glob: str) -> list[str]:
+    """Return how each path ends that a glob means, in small letters."""
     import re
 
-    return re.split(r"[*?\[\]{}\\]", glob)[-1]
+    ending = re.split(r"[*?\[\]{}\\]", glob)[-1].lower()
+    return [ending, ".markdown"] if ending == ".md" else [ending]
 
 
 def _share(session: Session) -> Shared | None:

@@ -7,6 +7,7 @@ and git waits for them. A note that is lost, or that does not fit in any part, c
 from __future__ import annotations
 
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,12 +36,27 @@ WORK = "work"
 class Note:
     """What a hook left: the branch, commit, settings and store that it speaks of, and what it said of them.
 
-    ``endings`` are those of the files that documents may have. ``head`` is the path of the head of the store.
+    ``endings`` are those of the files that documents may have, in small letters; ``packages`` is how the folder of
+    installed packages looks, of which one may read files of other endings. ``head`` is the path of the store's head.
     ``staged`` are change files that ``pre-commit`` wrote and put into the index, ``pending`` those that a commit has
     and no record knows.
     """
 
-    __slots__ = ("branch", "changes", "commit", "endings", "head", "mode", "pending", "seen", "settings", "staged")
+    __slots__ = (
+        *(
+            "branch",
+            "changes",
+            "commit",
+            "endings",
+            "head",
+            "mode",
+            "packages",
+            "pending",
+            "seen",
+            "settings",
+            "staged",
+        ),
+    )
 
     def __init__(
         self,
@@ -53,6 +69,7 @@ class Note:
         settings: str,
         changes: str,
         endings: Sequence[str],
+        packages: str,
         staged: Sequence[str] = (),
         pending: Sequence[str] = (),
     ) -> None:
@@ -64,6 +81,7 @@ class Note:
         self.settings = settings
         self.changes = changes
         self.endings = tuple(endings)
+        self.packages = packages
         self.staged = tuple(staged)
         self.pending = tuple(pending)
 
@@ -75,7 +93,8 @@ def due(event: str, env: Mapping[str, str]) -> str:
     if note is None:
         return WORK
     branch, commit = checked_out(git_dir)
-    if branch != note.branch or not commit or look_of(SETTINGS) != note.settings:
+    is_as_noted = look_of(SETTINGS) == note.settings and packages_look() == note.packages
+    if branch != note.branch or not commit or not is_as_noted:
         return WORK
     is_same_store = look_of(note.head) == note.seen
     if event == "pre-commit":
@@ -95,7 +114,7 @@ def _after_commit(git_dir: str, note: Note, commit: str) -> str:
     if parents != [note.commit] or not names.issuperset(note.staged):
         return WORK
     others = (name for name in names.difference(note.staged) if not (note.staged and _goes_with_changes(name)))
-    if any(name.startswith(_KB) or name.endswith(note.endings) for name in others):
+    if any(name.startswith(_KB) or name.lower().endswith(note.endings) for name in others):
         return WORK
     note.pending += note.staged
     note.commit, note.staged = commit, ()
@@ -145,6 +164,11 @@ def look_of(path: str) -> str:
     return f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns} {about.st_ino}"
 
 
+def packages_look() -> str:
+    """Return how the folders of installed packages look from outside: they change with each package."""
+    return " ".join(look_of(path) for path in sys.path if path.endswith(("site-packages", "dist-packages")))
+
+
 def changes_look() -> str:
     """Return which change files the worktree has, by their names, of which each has a digest of its content."""
     names = [f"{folder}/{name}" for folder, _, files in os.walk(CHANGES) for name in files]
@@ -167,6 +191,7 @@ def read(git_dir: str) -> Note | None:
             settings=found["settings"],
             changes=found["changes"],
             endings=_listed(found["endings"]),
+            packages=found["packages"],
             staged=_listed(found["staged"]),
             pending=_listed(found["pending"]),
         )
@@ -186,6 +211,7 @@ def write(git_dir: str, note: Note) -> None:
         "settings": note.settings,
         "changes": note.changes,
         "endings": "\t".join(note.endings),
+        "packages": note.packages,
         "staged": "\t".join(note.staged),
         "pending": "\t".join(note.pending),
     }

@@ -91,6 +91,50 @@ def test_a_document_in_a_commit_is_read(kb, noted):
     assert "1 deleted" in kb("hook", "post-commit").err
 
 
+@pytest.mark.parametrize("name", ["new.markdown", "NEW.MD"])
+def test_a_document_whose_name_ends_in_another_way_is_read(kb, noted, user, name):
+    user.chdir(noted)
+    write(noted, {f"docs/requirements/{name}": LOGIN.replace("REQ-1", "REQ-9")})
+    git(noted, "add", "docs")
+    commit_without_hooks(noted)
+    assert hook_note.due("post-commit", {}) == hook_note.WORK
+    assert "1 created" in kb("hook", "post-commit").err
+
+
+def test_a_glob_that_means_every_name_leaves_no_note(kb, noted):
+    path = noted / ".kb/config.json"
+    settings = json.loads(path.read_text())
+    settings["extractors"]["gherkin"] = {"paths": ["features/**"]}
+    path.write_text(json.dumps(settings))
+    assert kb("hook", "post-commit").status == 0
+    assert note_of(noted) is None
+
+
+def test_a_document_that_is_a_link_leaves_no_note(kb, noted):
+    write(noted, {"real/x.txt": LOGIN.replace("REQ-1", "REQ-8")})
+    (noted / "docs/requirements/l.md").symlink_to("../../real/x.txt")
+    git(noted, "add", "-A")
+    commit_without_hooks(noted)
+    assert kb("hook", "post-commit").status == 0
+    assert note_of(noted) is None
+
+
+def test_a_commit_that_no_hook_looked_at_is_looked_at_by_the_next_one(kb, noted, hooked):
+    write(noted, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
+    git(noted, "add", "docs")
+    commit_without_hooks(noted)
+    apply(kb, {"id": "S-1", **SYMBOL})
+    commit(noted, hooked, "--allow-empty")
+    until(lambda: any(op.get("id") == "REQ-9" for one in records(noted) for op in one["ops"]))
+
+
+def other_packages(root):
+    note = note_of(root)
+    note.packages += " "
+    hook_note.write(str(root / ".git"), note)
+    commit_without_hooks(root)
+
+
 def merged(root):
     git(root, "switch", "-q", "-c", "topic")
     commit_files(root, {"b.txt": "b"})
@@ -145,6 +189,7 @@ def change_file_of_others(root):
         other_settings,
         committed_settings,
         damaged_note,
+        other_packages,
         other_branch,
         detached,
         change_file_of_others,
