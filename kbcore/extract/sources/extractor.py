@@ -70,7 +70,7 @@ EXTRACTOR: Final = SourceExtractor()
 
 def _source(settings_: Mapping[str, Any]) -> Source:
     own = {key: value for key, value in settings_.items() if key != settings.EDGE_NAMES}
-    return _known_source(json.dumps(own, sort_keys=True))
+    return _known_source(json.dumps(own))  # their order matters: the first key of a field counts
 
 
 @lru_cache(maxsize=256)
