@@ -73,8 +73,8 @@ def run(
         _answer(session, laid, seq, results, proposals.as_json(found, is_taken=is_taken))
     else:
         _show(session, laid, results)
-        proposals.offer(session, laid.workspace, found, yes=yes, command="kb init")
-        _show_next(session, laid)
+        is_taken = proposals.offer(session, laid.workspace, found, yes=yes, command="kb init")
+        _show_next(session, laid, is_taken=is_taken)
         if share is not None:
             from kbcli.messages.shared import mode_line
 
@@ -133,13 +133,14 @@ def _show(session: Session, laid: Laid, results: list[HookResult]) -> None:
     show_hooks(output, results)
 
 
-def _show_next(session: Session, laid: Laid) -> None:
+def _show_next(session: Session, laid: Laid, *, is_taken: bool) -> None:
+    """Name the next commands, where KB is new or reads more documents than before."""
     from kbcore.store.kb_folder import KB
     from kbcore.text.escaping import escape_controls
 
     output, workspace = session.output, laid.workspace
     is_new = f"{KB}/" in laid.created
-    if is_new and workspace.repo.has_worktree:
+    if (is_new or is_taken) and workspace.repo.has_worktree:
         add = f"`git {_there(workspace.settings_dir.parent)}add {KB}`"
         output.say(escape_controls(f"Next: `kb sync` reads the documents; {add} keeps the settings with the project."))
     elif is_new:

@@ -142,6 +142,7 @@ def nothing_read(workspace: Workspace) -> str:
             elsewhere.setdefault(kind, []).append(path)
     globs = [glob for want in wants for glob, _ in want.globs]
     said = f"Nothing is read: no file is where the extractors look ({globs_line(globs)})."
+    proposed = "`kb sources detect` proposes settings for what is elsewhere."
     if elsewhere:
         kind, paths = max(elsewhere.items(), key=lambda found: len(found[1]))
         name, setting = _ELSEWHERE[kind]
@@ -151,8 +152,8 @@ def nothing_read(workspace: Workspace) -> str:
         folder = posixpath.commonpath(folders) or folders[0]
         own = json.dumps([f"{folder}/**/*{kind}" if folder else f"*{kind}"], ensure_ascii=False)
         command = f"kb config set {setting} {shlex.quote(own)}"
-        return f"{said} Move them, or name their folder: `{command}`."
-    return f"{said} Write documents there, or name their folders in {SETTINGS}."
+        return f"{said} Move them, or name their folder: `{command}`. {proposed}"
+    return f"{said} Write documents there, or name their folders in {SETTINGS}. {proposed}"
 
 
 def _paths(root: Path) -> Iterator[str]:

@@ -96,7 +96,9 @@ def try_file(workspace: Workspace, path: str, *, profile: str = "", entry: Mappi
     wants = for_documents(workspace)
     found = scanning.wanted_at(wants, path)
     if found is None:
-        hint = f"{kb('sources', 'detect')} proposes one; `--profile NAME` or `--entry JSON` tries one."
+        hint = (
+            f"{kb('sources', 'detect', lead='Run')} to have one proposed, or try one: `--profile NAME`, `--entry JSON`."
+        )
         raise NotFound(f"No source reads {path}.", hint=hint)
     number = next(at for at, one in enumerate(wants) if one is found.wanted)
     want = wants[number]
@@ -109,7 +111,7 @@ def _tried_entry(workspace: Workspace, path: str, profile: str, entry: Mapping[s
     if profile and profile not in NAMES:
         raise InvalidQuery(
             f"There is no profile {profile}.",
-            hint=did_you_mean(profile, NAMES) or f"{kb('sources', 'profiles')} lists them.",
+            hint=did_you_mean(profile, NAMES) or f"{kb('sources', 'profiles', lead='Run')} to see all.",
         )
     tried = {**({"profile": profile} if profile else {}), **(entry or {})}
     named = tried.get("profile")

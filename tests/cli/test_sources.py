@@ -52,9 +52,17 @@ def test_init_with_yes_takes_it_and_sync_gives_what_was_announced(kb, decisions)
 def test_a_second_run_proposes_nothing_that_is_configured(kb, decisions):
     kb("init", "--no-hooks", "--yes")
     before = (decisions / ".kb/config.json").read_bytes()
+    assert "Next:" not in kb("init", "--no-hooks", "--yes").out
     assert kb("init", "--no-hooks", "--yes", "--json").json["documents"]["proposals"] == []
     assert kb("sources", "detect", "--yes", "--format", "json").json["covered"] == 3
     assert (decisions / ".kb/config.json").read_bytes() == before
+
+
+def test_what_is_taken_later_is_followed_by_the_next_commands_too(kb, decisions):
+    kb("init", "--no-hooks")
+    assert (
+        kb("init", "--no-hooks", "--yes").out.splitlines()[-1].startswith("Next: `kb sync` reads the documents; `git")
+    )
 
 
 def test_init_with_dry_run_makes_nothing(kb, decisions):
@@ -161,3 +169,29 @@ def test_profiles_are_listed_and_shown(kb, root):
     )
     assert kb("sources", "profiles", "eip", "--format", "json").json["source"]["id"] == "EIP-{eip}"
     assert "eip" in kb("sources", "profiles", "eips").err.partition("no profile eips")[2]
+
+
+def test_untracked_files_count_and_ignored_ones_and_those_behind_links_do_not(kb, root, tmp_path):
+    write(root, {**DECISIONS, ".gitignore": "/.decisions/\n"})
+    outside = tmp_path / "outside"
+    write(outside, {f"{n:04}-use-x.md": text for n, text in enumerate(DECISIONS.values(), 1)})
+    (root / "linked").mkdir()
+    for path in outside.iterdir():
+        (root / "linked" / path.name).symlink_to(path)
+    assert kb("init", "--dry-run", "--json").json["proposals"] == []
+    (root / ".gitignore").write_text("")
+    [proposal] = kb("init", "--dry-run", "--json").json["proposals"]
+    assert proposal["value"] == ENTRY
+
+
+def test_a_file_whose_name_acts_on_a_terminal_is_shown_escaped(kb, root):
+    write(root, {f"reqs/a\x1b[31m{n}.md": f"---\nid: R-{n}\ntitle: T\x1b[0m\nstatus: open\n---\n" for n in (1, 2)})
+    ran = kb("init", "--dry-run")
+    assert "R-1" in ran.out
+    assert "\x1b" not in ran.out
+    assert "\x1b" not in kb("sources", "try", "reqs/a\x1b[31m1.md", "--entry", '{"type":"req","id":"{id}"}').out
+
+
+def test_sync_that_finds_nothing_names_the_command_that_proposes(kb, ready):
+    write(ready, DECISIONS)
+    assert "`kb sources detect`" in kb("sync").err

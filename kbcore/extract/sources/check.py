@@ -238,7 +238,12 @@ def _status(spot: ConfigNode) -> None:
 
 
 def _fields(spot: ConfigNode) -> None:
-    for member in spot.members().values():
+    for key, member in spot.members().items():
+        if "{" in key:
+            _fault(member, patterns.pattern_fault(key), "pattern")
+            if member.value is not None:
+                member.must_be("null, because its key is a pattern")
+            continue
         if member.value is None:
             continue
         _text(member)

@@ -69,7 +69,7 @@ EXTRACTOR: Final = SourceExtractor()
 
 def _source(settings_: Mapping[str, Any]) -> Source:
     own = {key: value for key, value in settings_.items() if key != settings.EDGE_NAMES}
-    return _known_source(msgspec.json.encode(own, order="deterministic"))
+    return _known_source(msgspec.json.encode(own))  # their order matters: the first key of a field counts
 
 
 @lru_cache(maxsize=256)

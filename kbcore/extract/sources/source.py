@@ -126,6 +126,12 @@ class Items(_Plain, frozen=True):
 
 
 class _Statements(_Plain, frozen=True):
+    """What an entry states.
+
+    ``fields`` has keys of documents and the fields that they give, None for a key that states nothing, which may be a
+    pattern. Of several keys of a field the first that has a value counts, and a value that is the id counts for none.
+    """
+
     id: Texts = []
     type: str | TypeRule = ""
     title: str | list[str] | TitleRule = []

@@ -264,14 +264,24 @@ def _state_title(reading: _Reading, sheet: Sheet, key: str) -> None:
 def _state_fields(reading: _Reading, sheet: Sheet) -> None:
     rules = reading.rules
     for key, target in rules.fields.items():
+        if "{" in key:
+            for one, _ in _keys(key, reading.entry):
+                reading.use(one)
+            continue
         value, line = reading.found(key)
-        if value is not None and target:
-            name = field_name(target)
-            sheet.take_as(name, _joined(value) if name in _TEXT_FIELDS else value, line)
+        name = field_name(target or "")
+        # The first key of a field counts; the id is none.
+        if not _is_empty(value) and target and name not in sheet.fields and value != sheet.links.subject:
+            value = _joined(value) if name in _TEXT_FIELDS else value
+            sheet.take_as(name, value.strip() if isinstance(value, str) else value, line)
     for key in texts(rules.tags):
         value, line = reading.found(key)
         if value is not None and "tags" not in sheet.fields:
             sheet.take("tags", value, line)
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value in ("", [], {})
 
 
 _TEXT_FIELDS: Final = frozenset({"owner", "priority", "severity", "text_ref"})
@@ -288,6 +298,8 @@ def _state_links(reading: _Reading, sheet: Sheet) -> None:
         listed = given if isinstance(given, list) else [given]
         rules = [LinkRule(one) if isinstance(one, str) else one for one in listed]
         for key, parts in _keys(name, reading.entry):
+            if parts and folded(key) in reading.used:
+                continue
             _state_links_of(reading, sheet, key, rules, parts)
 
 
@@ -401,7 +413,7 @@ def _state_others(reading: _Reading, sheet: Sheet) -> None:
     entry, aliases = reading.entry, {folded(key): edge for key, edge in reading.rules.edges.items()}
     for key, value in entry.values.items():
         name = folded(key)
-        if value is None or name in reading.used or (key == "id" and sheet.links.subject == value):
+        if _is_empty(value) or name in reading.used or (key == "id" and sheet.links.subject == value):
             continue
         line = entry.tree.line(entry.values, key) or entry.line
         if name in aliases:

@@ -81,7 +81,7 @@ def _item(
         "active": status not in RETIRED,
         "derived": False,
         "header": entity["title"],
-        "level": _Number(f"1.{number}"),
+        "level": f"1.{number}",
         "links": [{key: None} for key in links],
         "normative": True,
         "ref": "",
@@ -94,12 +94,6 @@ def _item(
     item |= {"urls": entity["links"]} if entity.get("links") else {}
     item |= {"relations": others} if others else {}
     return {**item, **{name: value for name, value in attributes.items() if not _NOT_YAML.search(str(value))}}
-
-
-class _Number(str):
-    """A text that is written without quotes."""
-
-    __slots__ = ()
 
 
 def _yaml(values: Mapping[str, Any]) -> bytes:
@@ -122,8 +116,6 @@ def _key(key: str) -> str:
 
 
 def _scalar(value: Any) -> str:
-    if isinstance(value, _Number):
-        return str(value)
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json_text(name)}: {_scalar(one)}" for name, one in value.items()) + "}"
     return json_text(value)

@@ -23,10 +23,14 @@ _TYPE: Final = "kb_type"
 def to_needs(graph: Graph) -> bytes:
     """Return the file."""
     keys = profiles.read("sphinx-needs")["source"]["fields"]
-    taken = {folded(key) for key in keys} | {folded(_TYPE), "content"}
+    taken = {folded(key) for key in keys}
     needs: dict[str, dict[str, Any]] = {}
     for entity in graph.entities:
-        attributes = attributes_of(graph, entity, taken - {TEXT}, has_lists=True)
+        attributes = {
+            name: value
+            for name, value in attributes_of(graph, entity, frozenset(taken), has_lists=True).items()
+            if not name.endswith("_back")
+        }
         text = attributes.pop(TEXT, "")
         need: dict[str, Any] = {
             "id": entity["id"],
@@ -37,7 +41,7 @@ def to_needs(graph: Graph) -> bytes:
             "links": [],
         }
         if isinstance(text, str) and text:
-            need["description"] = text
+            need["content"] = text
         if entity["type"] not in CORE.entities:
             need[_TYPE] = entity["type"]
         need |= {name: entity[name] for name in (*CORE_TEXTS, "text_ref") if entity.get(name)}

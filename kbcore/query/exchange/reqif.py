@@ -77,7 +77,7 @@ def _header(moment: str) -> Iterator[str]:
 def _attributes(graph: Graph, entity: dict[str, Any], taken: frozenset[str]) -> dict[str, str]:
     """Return the attributes of an object by their names in ReqIF."""
     attributes = attributes_of(graph, entity, taken)
-    found = {"ReqIF.Name": str(entity["title"]), "KB.status": status_of(entity)}
+    found = {"ReqIF.Name": str(entity["title"]), "Status": status_of(entity), "ReqIF.ForeignID": entity["id"]}
     if _identifier(entity["id"]) != entity["id"]:
         found["KB.id"] = entity["id"]
     found |= {f"KB.{name}": str(entity[name]) for name in (*CORE_TEXTS, "text_ref") if entity.get(name)}

@@ -41,6 +41,7 @@ def refused(entry: Any) -> list[tuple[str, str]]:
         ({"with": "../README.md"}, "$.sources[0].with", "wrong_type"),
         ({"with": "README.md"}, "$.sources[0]", "bad_template"),
         ({"fields": {"x": "title"}}, "$.sources[0].fields.x", "bad_field"),
+        ({"fields": {"{_}_back": "x"}}, '$.sources[0].fields["{_}_back"]', "wrong_type"),
         ({"links": {"x": {}}}, "$.sources[0].links.x", "missing_key"),
         ({"links": {"x": {"edge": "a b"}}}, "$.sources[0].links.x.edge", "bad_edge"),
         ({"links": {"x": {"edge": "a", "match": "{"}}}, "$.sources[0].links.x.match", "bad_pattern"),

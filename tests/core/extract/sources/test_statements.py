@@ -472,3 +472,16 @@ Needs: dsn
 def test_a_file_without_items_is_passed_over_with_a_note() -> None:
     found = read("a.md", "# About\n", glob="*.md", items={"heading": "REQ-{n:d}"}, type="req", id="REQ-{n}")
     assert [(one.code, one.severity) for one in found.problems] == [("passed_over", "note")]
+
+
+def test_the_first_key_of_a_field_counts_and_keys_may_state_nothing() -> None:
+    text = (
+        '{"id": "A", "title": "T", "new": "", "old": " x\\n", "b_back": ["C"], "key": "A", "e": [], "f": {}, "g": ""}'
+    )
+    found = read(
+        "a.json", text, glob="*.json", type="req", id="{id}", links={"{kind}_back": "relates_to"},
+        fields={"newest": "text", "old": "text", "new": "text", "{_}_back": None, "key": "other_id"},
+    )  # fmt: skip
+    assert fields(found) == {"A": {"type": "req", "title": "T", "attributes.text": "x"}}
+    assert not found.links
+    assert not found.problems
