@@ -33,6 +33,7 @@ SYNTAX_FAULTS: Final = frozenset(
         "invalid_yaml",
         "invalid_json",
         "invalid_gherkin",
+        *("invalid_csv", "invalid_toml", "invalid_xlsx", "invalid_strictdoc", "invalid_reqif"),
         "duplicate_key",
         "unclosed_front_matter",
         "too_long",
