@@ -140,7 +140,7 @@ def _facts(source: SourceFile, rules: Source, edge_names: frozenset[str]) -> Fac
     place = Place(source.path, edge_names, values, fields_of_companion(rules), has_text=is_text)
     if format_ in _NO_TEXTS:
         found = _of_bytes(source.data, format_, rules)
-        return _collected([statement(one, rules, place) for one in found.entries], found)
+        return _all_of([statement(one, rules, place) for one in found.entries], found)
     text = _text_of(source, format_)
     if text is None:
         return unreadable(decode(source.data).problems)
@@ -152,6 +152,11 @@ def _facts(source: SourceFile, rules: Source, edge_names: frozenset[str]) -> Fac
     whole = next((one.entity.id for one in stated if one.entity), "") if is_text else ""
     inner = Place(source.path, edge_names, {**values, "whole": whole}, has_text=False)
     stated += [statement(entry, part, inner) for part in rules.parts for entry in text.entries(part.items).entries]
+    return _all_of(stated, found)
+
+
+def _all_of(stated: Sequence[Stated], found: Entries) -> Facts:
+    """Return the facts of all entries of a file, a note where there is none."""
     if not stated and not found.problems:
         return _passed_over("nothing in it is an item of the source", "`items` of the source says what is one.")
     return _collected(stated, found)

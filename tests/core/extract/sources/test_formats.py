@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbcore.extract.sources import reqif, strictdoc
+from kbcore.extract.sources import profiles, reqif, strictdoc
+from kbcore.extract.sources.source import ENDINGS
 from tests.core.extract.sources.sources import codes, read
 
 SDOC = "[DOCUMENT]\nTITLE: D\n\n[REQUIREMENT]\nUID: A\nSTATEMENT: >>>\nOne.\n\nTwo.\n<<<\n"
@@ -85,6 +86,79 @@ def test_relations_to_objects_of_other_files_are_by_their_identifiers() -> None:
     assert [(one.subject, one.target) for one in found.links] == [("_a", "_b")]
 
 
+def test_a_file_without_objects_is_passed_over_with_a_note() -> None:
+    assert codes(read("a.reqif", XML.format("", ""), profile="reqif")) == ["passed_over"]
+    assert codes(read("tables/a.csv", "id,title\n", profile="table")) == ["passed_over"]
+
+
 @given(st.binary(max_size=100))
 def test_any_bytes_are_read_as_reqif(data: bytes) -> None:
     assert reqif.entries(data).entries == []
+
+
+PIECES = [
+    *(
+        "---\n",
+        "# ",
+        "## ",
+        "- ",
+        "* ",
+        "1. ",
+        "  ",
+        "\n",
+        "\n\n",
+        ": ",
+        "Status",
+        "id",
+        "**",
+        "_",
+        "`",
+        "[",
+        "](a.md)",
+        "{",
+        "}",
+    ),
+    *(
+        "superseded by ",
+        "FR-001",
+        "T001 [P] ",
+        "WHEN ",
+        "req~a~1",
+        "Covers:",
+        "::",
+        ".. req::",
+        "===\n",
+        "[ ] ",
+        "[x] ",
+        ",",
+        ";",
+    ),
+    *(
+        '"',
+        "'",
+        "null",
+        "1",
+        "é",
+        "\x00",
+        "\t",
+        "[[",
+        "]]",
+        "<",
+        ">",
+        "&",
+        "|",
+        "[REQUIREMENT]\n",
+        "UID: ",
+        ">>>\n",
+        "<<<\n",
+    ),
+]
+
+
+@pytest.mark.parametrize("name", profiles.NAMES)
+@settings(max_examples=40)
+@given(pieces=st.lists(st.sampled_from(PIECES), max_size=40), ending=st.sampled_from(sorted(ENDINGS)))
+def test_no_text_breaks_a_profile(name: str, pieces: list[str], ending: str) -> None:
+    found = read(f"specs/001-a/x{ending}", "".join(pieces), profile=name)
+    assert all(one.id and one.type for one in found.entities)
+    assert found.entities or found.problems
