@@ -32,8 +32,7 @@ _SPACE: Final = re.compile(r"\s+")
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f]+")
 _SIGNS_AND_WORDS: Final = re.compile(r"""\"[^\"\n]*\"|'[^'\n]*'|->|=>|::|\*\*|\.\.\.|[=!<>]=|[\w$]+|[^\s\w]""")
 _LAST_COMMA: Final = re.compile(r" ,(?= [)\]])")
-_NO_SPACE_BEFORE: Final = re.compile(r" ([)\].,:;(\[?]|::)")
-_NO_SPACE_AFTER: Final = re.compile(r"([(\[.@#!&]|::|\*\*) ")
+_NO_SPACE: Final = re.compile(r" (?=[)\].,:;(\[?])|(?<=[(\[.@#!&]) |(?<=::) |(?<=\*\*) ")
 _RECEIVER: Final = re.compile(r"[\w$]+\s*(?=\[|\)|$)")
 _EXPORTED: Final = re.compile(r"^(?:module\.)?exports\.|^this\.|\.prototype(?=\.)")
 _MARK: Final = re.compile(rb"@\s*pytest\s*\.\s*mark\s*\.\s*(?:requirement|kb)\b")
@@ -437,7 +436,7 @@ def _shown(data: bytes, start: int, end: int, comments: Sequence[tuple[int, int]
         start = comment_end
     pieces.append(data[start:end])
     text = " ".join(_SIGNS_AND_WORDS.findall(b" ".join(pieces).decode("utf-8", "replace")))
-    text = _NO_SPACE_AFTER.sub(r"\1", _NO_SPACE_BEFORE.sub(r"\1", _LAST_COMMA.sub("", text)))
+    text = _NO_SPACE.sub("", _LAST_COMMA.sub("", text))
     return _UNPRINTABLE.sub(" ", text)[:_MAX_SIGNATURE_CHARS].rstrip(" {:=>")
 
 

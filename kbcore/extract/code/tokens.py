@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import struct
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
@@ -51,7 +52,7 @@ def sketch(tokens: Sequence[bytes]) -> str:
     if len(tokens) < MIN_TOKENS:
         return ""
     pairs = sorted({*map(crc32, map(b" ".join, {*pairwise(tokens)}))})[:SKETCH_PAIRS]
-    return base64.b64encode(b"".join(pair.to_bytes(4)[:2] for pair in pairs)).decode().rstrip("=")
+    return base64.b64encode(struct.pack(f">{len(pairs)}H", *[pair >> 16 for pair in pairs])).decode().rstrip("=")
 
 
 def likeness(one: str, other: str) -> float:
