@@ -33,6 +33,8 @@ class Entry(msgspec.Struct):
     body_line: int = 1
     section: Callable[[str], list[ProseLine]] = lambda _: []
     is_whole: bool = True
+    names: dict[int, dict[str, str]] = {}
+    """Of each mapping that was searched, by its identity: the keys that have values, by their folded ones."""
 
     def find(self, key: str) -> tuple[Any, int]:
         """Return the value of a key and its line, (None, 0) where there is none.
@@ -60,12 +62,12 @@ class Entry(msgspec.Struct):
 
     def path_to(self, key: str) -> list[tuple[dict[str, Any], str]]:
         """Return the mappings from the top to the one that has a key, each with the name of the member in it."""
-        name = _named(self.values, key)
+        name = self._name_in(self.values, key)
         if name is not None:
             return [(self.values, name)]
         holder, path = self.values, list[tuple[dict[str, Any], str]]()
         for step in key.split("."):
-            name = _named(holder, step)
+            name = self._name_in(holder, step)
             if name is None:
                 return []
             path.append((holder, name))
@@ -79,7 +81,7 @@ class Entry(msgspec.Struct):
         for step in key.split("."):
             found: list[tuple[Any, int]] = []
             for holder, _ in holders:
-                name = _named(holder, step) if isinstance(holder, dict) else None
+                name = self._name_in(holder, step) if isinstance(holder, dict) else None
                 if name is None:
                     continue
                 member, line = holder[name], self.tree.line(holder, name) or self.line
@@ -90,6 +92,18 @@ class Entry(msgspec.Struct):
                     found.append((member, line))
             holders = found
         yield from holders if has_list else ()
+
+    def _name_in(self, values: dict[str, Any], key: str) -> str | None:
+        """Return the key of a mapping that is meant, None where it has no value."""
+        if key in values:
+            return key if values[key] is not None else None
+        names = self.names.get(id(values))
+        if names is None:
+            names = self.names[id(values)] = {}
+            for name, value in values.items():
+                if value is not None:
+                    names.setdefault(folded(name), name)
+        return names.get(folded(key))
 
     def _of_text(self, key: str) -> ProseLine | None:
         if key == "heading":
@@ -104,13 +118,6 @@ class Entry(msgspec.Struct):
 def folded(key: str) -> str:
     """Return a key as it is compared: small letters, and ``-`` for blanks and underscores."""
     return key.strip().lower().replace("_", "-").replace(" ", "-")
-
-
-def _named(values: Mapping[str, Any], key: str) -> str | None:
-    if key in values:
-        return key if values[key] is not None else None
-    wanted = folded(key)
-    return next((name for name, value in values.items() if value is not None and folded(name) == wanted), None)
 
 
 class Entries(msgspec.Struct):
