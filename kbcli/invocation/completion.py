@@ -191,7 +191,8 @@ _BY_OPTION: Final[Mapping[str, Source]] = {
 }
 _BY_METAVAR: Final[Mapping[str, Source]] = {
     "ID": _ids,
-    "ID|SEQ|POINT": lambda asked: [*_ids(asked), *_points(asked)],
+    "ID|PATH[:LINE]": _ids,
+    "ID|SEQ|POINT|PATH[:LINE]": lambda asked: [*_ids(asked), *_points(asked)],
     "ID|SEQ|PATTERN": lambda asked: [*_ids(asked), *_seqs(asked)],
     "ID|A..B": _ids,
     "[PATH|ID]...": _ids,

@@ -24,6 +24,7 @@ from kbcore.extract.sources.extractor import NAME as SOURCES
 from kbcore.git import blobs
 from kbcore.ids import path_text
 from kbcore.model.graph import SourceFile
+from kbcore.remedies import kb
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
 from kbcore.sync.active_extractors import SETTINGS, as_defined, for_documents, wanted_and_faults
@@ -142,7 +143,7 @@ def nothing_read(workspace: Workspace) -> str:
             elsewhere.setdefault(kind, []).append(path)
     globs = [glob for want in wants for glob, _ in want.globs]
     said = f"Nothing is read: no file is where the extractors look ({globs_line(globs)})."
-    proposed = "`kb sources detect` proposes settings for what is elsewhere."
+    proposed = f"{kb('sources', 'detect')} proposes settings for what is elsewhere."
     if elsewhere:
         kind, paths = max(elsewhere.items(), key=lambda found: len(found[1]))
         name, setting = _ELSEWHERE[kind]

@@ -68,6 +68,7 @@ _WORDS: Final = {
     "MAX_SLEEP_ITEMS": "elements that one phase of `kb sleep` names; the rest is done in the next cycle",
     "MAX_SLEEP_LOG": "entries of the maintenance log that `kb sleep` keeps",
     "MAX_SLEEP_PAGE": "items of one page of `kb_sleep`",
+    "GIT_DATES_S": "the pass of git over the history for the dates of documents",
     "STATEMENT_S": "one statement of KB's own to the database",
     "MAINTENANCE_STATEMENT_S": "one such statement of verify, doctor, compact or restore, or that makes a view",
     "MAX_SLEEP_PAIRS": "pairs that one `kb sleep` takes for duplicates, the surest first",

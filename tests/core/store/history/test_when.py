@@ -149,7 +149,7 @@ class Commits:
 
     def seq(self, text: str, branch: str = "main") -> tuple[int, str]:
         point = point_in(self.workspace, branch, text)
-        return tuple(self.project.workspace().store(branch).read(lambda view: meant(view, point)))  # type: ignore[return-value]
+        return self.project.workspace().store(branch).read(lambda view: meant(view, point))[:2]
 
 
 @pytest.fixture
