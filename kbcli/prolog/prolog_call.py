@@ -150,12 +150,15 @@ class Asking:
             self.session.show_files(self._branch, self.files)
 
     def _seq_of(self, at: str) -> int:
-        from kbcli.invocation.points import read_as_meant
+        from kbcli.invocation.points import record_meant
+        from kbcore.sync.overlay import as_of
 
         opened = self.session.open_to_read()
         self._branch = opened.branch
-        seq, self.files = read_as_meant(opened, opened.point(at), lambda _, seq: seq)
-        return seq
+        found = record_meant(opened, at)
+        self.files = as_of(found.seq, found.said)
+        self.session.show_point(self.files)
+        return found.seq
 
     @staticmethod
     def _reader_of(store: BranchStore, seq: int) -> Callable[[Callable[[View], Any]], Any]:
