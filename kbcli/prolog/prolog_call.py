@@ -150,12 +150,13 @@ class Asking:
             self.session.show_files(self._branch, self.files)
 
     def _seq_of(self, at: str) -> int:
-        from kbcli.invocation.points import record_meant
+        from kbcore.store.history.moment import read_meant
         from kbcore.sync.overlay import as_of
 
         opened = self.session.open_to_read()
         self._branch = opened.branch
-        found = record_meant(opened, at)
+        notes = self.session.notes
+        found = read_meant(opened.store, opened.point(at), lambda _, found: found, notes=notes)
         self.files = as_of(found.seq, found.said)
         self.session.show_point(self.files)
         return found.seq
