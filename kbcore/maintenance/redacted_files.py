@@ -212,7 +212,7 @@ def _redact(workspace: Workspace, root: Path, found: _Found) -> RedactedFiles:
     new, failed, staged = _packs(found.redacted), [*found.failed], list[str]()
     try:
         for path, data in new.items():
-            write_file(root, path, data)
+            write_file(workspace.machine.fs, root, path, data)
         try:
             staged = _stage(workspace, root, found, new)
         except KBError as error:

@@ -78,7 +78,7 @@ def share(
         staged = [*files, *sorted({one.file for one in before})]
         if staged and not dry_run:
             for path, (content, _) in files.items():
-                write_file(workspace.repo.worktree, path, content)
+                write_file(workspace.machine.fs, workspace.repo.worktree, path, content)
             others = companion_files(staged)
             write_companion_files(workspace.repo.worktree, others)
             try:

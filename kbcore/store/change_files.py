@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from kbcore import limits
 from kbcore.errors import StorageError
 from kbcore.extract.changes import FOLDER
 from kbcore.model.claims import change_file
 from kbcore.storage import files
+from kbcore.storage.fs import Fs
 from kbcore.storage.lock import held
 from kbcore.storage.replacing import create_file, remove_leftovers, remove_leftovers_in
 from kbcore.store.kb_folder import KB
@@ -43,8 +45,11 @@ def locked(workspace: Workspace, roots: Iterable[Path] = (), *, command: str = "
         yield
 
 
-def write_file(root: Path, path: str, content: bytes) -> None:
-    """Write a change file of a worktree, unless it is there. Raises: ``StorageError``."""
+def write_file(fs: Fs, root: Path, path: str, content: bytes) -> None:
+    """Write a change file of a worktree, unless it is there with this content, whatever its line ends.
+
+    Raises: ``StorageError``, also where something else is in its place.
+    """
     place = root / path
     for folder in place.relative_to(root).parents:
         if (root / folder).is_symlink():
@@ -53,11 +58,20 @@ def write_file(root: Path, path: str, content: bytes) -> None:
                 hint="Replace the link with the folder.",
             )
     try:
-        create_file(place, content)
-    except FileExistsError:
-        return  # its name has a digest of its content: another process has written the same
+        with contextlib.suppress(FileExistsError):
+            create_file(place, content)
+            return
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
+    found = files.read_file(fs, place, 2 * limits.MAX_CHANGE_FILE_BYTES)
+    if (
+        found is None or found.replace(b"\r\n", b"\n") != content
+    ):  # its name has a digest of its content: KB has not written it so
+        raise StorageError(
+            f"{path} is there with another content than its name says, so it was not written.",
+            hint="Remove it, or bring back the file as it was committed, and try again.",
+            data={"file": path},
+        )
 
 
 def companion_files(paths: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kbcore.errors import StoreWentBack
+from kbcore.errors import StorageError, StoreWentBack
 from kbcore.maintenance.backup import back_up, restore
 from kbcore.maintenance.epochs import accept
 from kbcore.store import branches
@@ -120,3 +120,17 @@ def test_a_cache_that_is_gone_or_damaged_changes_nothing(ann: Clone, bob: Clone,
     hold(again)
     assert not again.conflicts()
     again.close()
+
+
+@pytest.mark.parametrize("there", [b"", b"edited\n"])
+def test_a_file_of_another_content_in_the_place_of_a_new_one_is_not_staged(ann: Clone, there: bytes) -> None:
+    ann.fact("FACT-9")
+    [path] = ann.share(dry_run=True).files
+    (ann.root / path).parent.mkdir(parents=True, exist_ok=True)
+    (ann.root / path).write_bytes(there)
+    with pytest.raises(StorageError, match="another content"):
+        ann.share()
+    assert not ann.git("diff", "--cached", "--name-only")
+    (ann.root / path).unlink()
+    assert [*ann.share().files] == [path]
+    hold(ann)

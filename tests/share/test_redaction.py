@@ -205,6 +205,22 @@ def test_files_that_git_does_not_know_are_not_staged(ann: Clone) -> None:
     hold(ann)
 
 
+def test_a_damaged_pack_of_the_same_name_keeps_the_old_files_and_is_named(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    [pack] = redact(ann).change_files
+    Path(pack).write_bytes(b"")
+    ann.git("checkout", "HEAD", "--", ".kb/changes")
+    before = ann.changes()
+    answer = redact(ann)
+    assert not answer.is_whole
+    assert Path(pack).name in " ".join(answer.failed)
+    assert ann.changes() == before
+    Path(pack).unlink()
+    assert redact(ann).is_whole
+    assert holds(ann) == []
+
+
 def test_a_redaction_waits_for_who_writes_change_files(ann: Clone) -> None:
     ann.add("FACT-1", title=f"Use {SECRET}")
     ann.commit()
