@@ -21,7 +21,8 @@ from kbcore.store.workspace import Workspace
 ATTRIBUTES: Final = f"{KB}/.gitattributes"
 ATTRIBUTES_LINE: Final = f"{change_file.ATTRIBUTES}\n"
 """Line endings stay, and no filter changes a file or keeps its content elsewhere."""
-_LOCK: Final = "share.lock"
+LOCK: Final = "share"
+"""The name of the lock of those who write change files (``Folders.lock_path``)."""
 _KEEP: Final = ".keep"
 """Beside the change files of a month, so that git takes no deleted month for a moved one."""
 
@@ -32,10 +33,10 @@ def locked(workspace: Workspace, roots: Iterable[Path] = (), *, command: str = "
 
     ``roots`` are the worktrees; without them it is that of the workspace. Raises: ``LockTimeout``; ``StorageError``.
     """
-    machine, folder = workspace.machine, workspace.folders.cache_dir
-    for one in (folder.parent, folder):
+    machine, path = workspace.machine, workspace.folders.lock_path(LOCK)
+    for one in (path.parent.parent, path.parent):
         files.make_directory(machine.fs, one)
-    with held(machine.fs, machine.clock, folder / _LOCK, wait_s=workspace.config.lock_wait_s, command=command):
+    with held(machine.fs, machine.clock, path, wait_s=workspace.config.lock_wait_s, command=command):
         try:
             for root in [*roots] or [workspace.repo.worktree]:
                 remove_leftovers_in(root / FOLDER)

@@ -23,6 +23,7 @@ from kbcore.share.health import sharing_findings
 from kbcore.share.state import find_state, find_whole_copies
 from kbcore.storage.lock import held
 from kbcore.store import backup_refs
+from kbcore.store.change_files import LOCK
 from kbcore.view import redacted_changes
 from tests.support.disk.secrets import files_with
 from tests.support.processes.cli import environment, path_with_kb, run_kb
@@ -225,9 +226,13 @@ def test_a_redaction_waits_for_who_writes_change_files(ann: Clone) -> None:
     ann.add("FACT-1", title=f"Use {SECRET}")
     ann.commit()
     (ann.root / ".kb/config.json").write_text('{"lockWaitSeconds": 0.2}')
-    machine = ann.machine
-    with held(machine.fs, machine.clock, ann.workspace().folders.cache_dir / "share.lock", command="kb share"):
+    machine, path = ann.machine, ann.workspace().folders.lock_path(LOCK)
+    with held(machine.fs, machine.clock, path, command="kb share"):
         answer = redact(ann)
+        assert path.exists()
+        assert not redact(ann).is_whole
+        shutil.rmtree(caches_at(ann.root))
+        assert not redact(ann).is_whole
     assert not answer.is_whole
     assert "kb share" in " ".join(answer.failed)
     assert holds(ann) != []
