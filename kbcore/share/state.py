@@ -1,6 +1,7 @@
 """The state of sharing on a branch: what is not shared, was taken back or is contested. In numbers, for every answer.
 
-A branch on which nothing was ever shared or merged costs two looks at the file system, and gets no index.
+A branch on which nothing was ever shared or merged costs two looks at the file system and two queries of its view, and
+gets no index.
 """
 
 from __future__ import annotations
@@ -109,21 +110,21 @@ def has_changes_folder(workspace: Workspace) -> bool:
     return workspace.repo.has_worktree and (workspace.repo.worktree / FOLDER).is_dir()
 
 
-def is_in_use(workspace: Workspace, branch: str) -> bool:
-    """Tell whether changes of a branch are shared in files, or were merged with others."""
-    return _is_shared(workspace) or workspace.changes(branch).is_there()
+def is_shared(workspace: Workspace) -> bool:
+    """Tell whether changes are shared in files, or files in the worktree may have some."""
+    return workspace.config.share.mode != "off" or has_changes_folder(workspace)
 
 
 def find_state(workspace: Workspace, branch: str, view: View) -> SharingState | None:
-    """Return the state of a branch at the head; None where nothing is shared or merged.
+    """Return the state of a branch at the head; None where nothing is shared, merged or contested.
 
     Raises: as ``find_unshared``.
     """
-    if not is_in_use(workspace, branch):
-        return None
     contested = int(view.rows(_CONTESTED)[0][0])
+    if not (contested or is_shared(workspace) or view.has_shared_changes()):
+        return None
     number, redactions = _redacted(workspace, branch)
-    if not _is_shared(workspace):
+    if not is_shared(workspace):
         state = SharingState(workspace.config.share.mode, {}, 0, 0, 0, contested)
         return msgspec.structs.replace(state, redacted=number, redactions=redactions)
     found = find_unshared(workspace, branch)
@@ -182,10 +183,6 @@ def find_whole_copies(workspace: Workspace, branch: str) -> list[WholeCopy]:
             if fields := fields_redacted(one, without(one, taken.get(one.id))):
                 found.append(WholeCopy(path, one.id, one.actor, fields))
     return found
-
-
-def _is_shared(workspace: Workspace) -> bool:
-    return workspace.config.share.mode != "off" or has_changes_folder(workspace)
 
 
 def _them(number: int) -> str:

@@ -30,10 +30,6 @@ class BranchClaims:
         self._is_left = False
         """The file is damaged, and cannot be deleted: it is not read."""
 
-    def is_there(self) -> bool:
-        """Tell whether the file is there: changes of this branch were shared or merged."""
-        return self._files.has(self.path)
-
     def read(self, use: Callable[[ClaimIndex, int], T]) -> T:
         """Return ``use(index, seq)`` at the last acknowledged head.
 
