@@ -58,6 +58,9 @@ T = TypeVar("T")
 CLAIM_FORMAT: Final = 7
 _WAIT_S: Final = 60
 """As long as another process may fill the index that this one waits for."""
+_PRIMARY: Final = 0xFF
+"""The bits of an error code of SQLite that do not tell it from others of its kind."""
+_OF_DISK: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 _NEVER: Final = 2**62
 _AT_ONCE: Final = 1024
 _AT_ONCE_BYTES: Final = 4 * limits.MIB
@@ -146,6 +149,10 @@ class HeldChange(msgspec.Struct, frozen=True):
     written_at: WrittenAt = WrittenAt()
 
 
+class IndexNotWritten(ViewDamaged):
+    """The file of an index cannot be written or read, because the disk is full or fails. What it has may be whole."""
+
+
 class _Known(NamedTuple):
     """Entities as changes know them: by ids, and by creations."""
 
@@ -206,7 +213,8 @@ class ClaimIndex:
                 message = f"Another process held the index of changes for longer than {_WAIT_S} s."
                 raise LockTimeout(message) from error
             self.is_damaged = True
-            raise ViewDamaged(str(error)) from error
+            kind = IndexNotWritten if error.sqlite_errorcode & _PRIMARY in _OF_DISK else ViewDamaged
+            raise kind(str(error)) from error
 
     def _add(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add rows to a table, but those that it has: before the next statement."""
@@ -242,7 +250,8 @@ class ClaimIndex:
                 self._take_in_all(self._begin(fs, directory, head))
         except BaseException:
             self._waiting = {}
-            self.rows("rollback")
+            if self._opened.in_transaction:  # SQLite rolls back by itself where the disk is full or fails
+                self.rows("rollback")
             raise
         finally:
             self._is_filling = False
