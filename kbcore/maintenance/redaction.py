@@ -299,10 +299,10 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
         decoded = redacted_files.Decoded()
         asked, is_shared = _look_through(workspace, asked, decoded)
         taken = _taken_out(workspace, asked, tips.changes)
-        if taken:
-            redacted_changes.note(fs, workspace.machine.clock, workspace.folders.branches_dir, taken)
         note = _Begun(workspace.machine.clock.now())
         files.publish_file(fs, begun, msgspec.json.encode(note))
+        if taken:
+            redacted_changes.note(fs, workspace.machine.clock, workspace.folders.branches_dir, taken)
         for store in _stores(workspace):
             try:
                 one = _redact_store(workspace, store, asked, author, sources, is_shared=is_shared)
