@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -220,6 +222,46 @@ def test_a_damaged_pack_of_the_same_name_keeps_the_old_files_and_is_named(ann: C
     Path(pack).unlink()
     assert redact(ann).is_whole
     assert holds(ann) == []
+
+
+def test_what_was_written_is_named_where_an_old_file_cannot_be_removed(
+    ann: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    files = ann.changes()
+    (ann.root / ".git/index.lock").touch()
+
+    unlink = Path.unlink
+
+    def refused(path: Path, **options: bool) -> None:
+        if path.name in {Path(one).name for one in files}:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        unlink(path, **options)
+
+    with monkeypatch.context() as system:
+        system.setattr(Path, "unlink", refused)
+        answer = redact(ann)
+    (ann.root / ".git/index.lock").unlink()
+    assert not answer.is_whole
+    assert {str(ann.root / path) for path in set(ann.changes()) - set(files)} == {*answer.change_files} != set()
+    assert "The index of" in answer.failed[0]
+    assert "has change files that hold it" in answer.failed[1]
+    assert redact(ann).is_whole
+    assert holds(ann) == []
+
+
+def test_a_change_file_of_another_branch_that_is_refused_and_holds_it_is_named(ann: Clone) -> None:
+    ann.begin("feat")
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    [path] = [one for one in ann.changes() if SECRET in (ann.root / one).read_text()]
+    (ann.root / path).write_text((ann.root / path).read_text().replace('"op":"set"', '"op": "set"'))
+    ann.git("commit", "--quiet", "--all", "-m", "edited by hand")
+    ann.git("switch", "--quiet", "main")
+    found = redaction.preview(ann.workspace(), "main", WANTED)
+    [said] = [one for one in found.elsewhere if "The last commit of feat" in one]
+    assert f"hold it and are not readable: {path}" in said
 
 
 def test_a_redaction_waits_for_who_writes_change_files(ann: Clone) -> None:
