@@ -26,7 +26,7 @@ from kbcore.store.branches import lost
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
-from kbcore.text.wording import pluralize, some_of
+from kbcore.text.wording import is_or_are, it_or_them, pluralize, some_of
 from kbcore.view.cache_files import CLAIMS
 from kbcore.view.claim_index import ClaimIndex
 
@@ -211,19 +211,24 @@ def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     number = sum(state.unshared.values())
     listed = f"{shell('share', '--list')} lists them."
     kinds: tuple[tuple[int, Severity, str, str, str], ...] = (
-        (number, "note", "changes_unshared", "not shared", f"{shell('share')} writes them into files."),
-        (state.refused, "warning", "changes_refused", "not shared, because no file may hold them", listed),
+        (number, "note", "changes_unshared", "not shared", f"{shell('share')} writes {it_or_them(number)} into files."),
+        (
+            state.refused,
+            "warning",
+            "changes_refused",
+            f"not shared, because no file may hold {it_or_them(state.refused)}",
+            listed,
+        ),
         (state.private, "ok", "changes_private", "private by `share.actors`, `share.types` or their origin", listed),
         (state.withdrawn, "note", "changes_withdrawn", "in no file any more that held them once", listed),
     )
     for count, severity, code, what, remedy in kinds:
         if count:
-            message = f"{pluralize(count, 'change')} {'is' if count == 1 else 'are'} {what}."
+            message = f"{pluralize(count, 'change')} {is_or_are(count)} {what}."
             yield DoctorFinding(_CHECK, severity, code, message, remedy, branch)
     if state.contested:
-        verb = "is" if state.contested == 1 else "are"
-        message = f"{pluralize(state.contested, 'field')} {verb} contested."
-        remedy = f"{shell('resolve')} lists and settles them."
+        message = f"{pluralize(state.contested, 'field')} {is_or_are(state.contested)} contested."
+        remedy = f"{shell('resolve')} lists and settles {it_or_them(state.contested)}."
         yield DoctorFinding(_CHECK, "warning", "fields_contested", message, remedy, branch)
     if not number and not state.refused:
         message = f"Every change that is to be shared is in a file; `share.mode` is {state.mode}."

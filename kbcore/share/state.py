@@ -24,7 +24,7 @@ from kbcore.share.unshared import find_unshared, find_withdrawn
 from kbcore.share.worktree_changes import changes_in, content_of
 from kbcore.store.workspace import Workspace
 from kbcore.sync.shared_changes import WholeCopy
-from kbcore.text.wording import pluralize, some_of
+from kbcore.text.wording import is_or_are, it_or_them, pluralize, some_of
 from kbcore.view.claim_index import ClaimIndex
 from kbcore.view.view import View
 
@@ -79,12 +79,11 @@ class SharingState(msgspec.Struct, frozen=True):
             by = [f"{number} of {actor}" for actor, number in sorted(self.unshared.items())] if with_actors else []
             named = f" ({some_of(by, _ACTORS)})" if by else ""
             number = sum(self.unshared.values())
-            said.append(f"{_are(number, 'change')} not shared{named}: {kb('share')} writes {_them(number)}.")
+            said.append(f"{_are(number, 'change')} not shared{named}: {kb('share')} writes {it_or_them(number)}.")
         if self.refused:
             listed = f"{kb('share', '--list')} says why"
-            said.append(
-                f"{_are(self.refused, 'change')} not shared, because no file may hold {_them(self.refused)}: {listed}."
-            )
+            them = it_or_them(self.refused)
+            said.append(f"{_are(self.refused, 'change')} not shared, because no file may hold {them}: {listed}.")
         if self.whole:
             said.append(
                 f"{_are(self.whole, 'change')} whole in a file, although redacted in this clone: {kb('doctor')} says"
@@ -97,11 +96,13 @@ class SharingState(msgspec.Struct, frozen=True):
             were = "was" if self.redacted == 1 else "were"
             said.append(
                 f"{pluralize(self.redacted, 'change')}{of} {were} redacted by {some_of(by, _ACTORS) or 'others'}, and"
-                " records of this clone have the values: a secret among them is to be revoked and made anew."
+                " records of this clone have the values: a secret among them is to be revoked and replaced."
                 f" {kb('doctor')} says how to take the values out."
             )
         if self.contested:
-            said.append(f"{_are(self.contested, 'field')} contested: {kb('resolve')} {_SETTLES} them.")
+            said.append(
+                f"{_are(self.contested, 'field')} contested: {kb('resolve')} {_SETTLES} {it_or_them(self.contested)}."
+            )
         return said
 
 
@@ -185,9 +186,5 @@ def find_whole_copies(workspace: Workspace, branch: str) -> list[WholeCopy]:
     return found
 
 
-def _them(number: int) -> str:
-    return "it" if number == 1 else "them"
-
-
 def _are(number: int, what: str) -> str:
-    return f"{pluralize(number, what)} {'is' if number == 1 else 'are'}"
+    return f"{pluralize(number, what)} {is_or_are(number)}"

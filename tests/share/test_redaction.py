@@ -354,7 +354,7 @@ def test_a_sync_that_reads_a_redacted_file_names_what_redacts_the_earlier_record
     )
     [said] = [one for one in state.sentences() if "redacted" in one]
     assert said.startswith("1 change of FACT-1 was redacted by Test, and records of this clone have the values: ")
-    assert "a secret among them is to be revoked and made anew" in said
+    assert "a secret among them is to be revoked and replaced" in said
     redact(bob, Wanted("change", change.id))
     state = find_state(bob.workspace(), "main", bob.view())
     assert state is not None
