@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from kbcore.errors import ViewDamaged
-from kbcore.extract.changes import FOLDER
+from kbcore.extract.changes import FOLDER, is_change_file
+from kbcore.git import blobs
 from kbcore.git.commands import run_git
 from kbcore.git.worktree_content import Unfit, read
-from kbcore.ids import path_text
 from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.remedies import shell
 from kbcore.secrets import masked
@@ -155,11 +155,11 @@ def _ignored(workspace: Workspace) -> Iterator[DoctorFinding]:
 
 
 def _not_checked_out(workspace: Workspace) -> Iterator[DoctorFinding]:
-    answer = run_git(workspace.repo, workspace.machine.env, ["ls-files", "-z", "-t", "--", FOLDER])
-    skipped = [one for one in answer.output.split(b"\0") if one.startswith(b"S ") and one.endswith(b".jsonl")]
+    left_out = blobs.not_checked_out(workspace.repo, workspace.machine.env, FOLDER)
+    skipped = sorted(path for path in left_out if is_change_file(path))
     if not skipped:
         return
-    shown = some_of([path_text(one[2:]) for one in skipped], _SHOWN)
+    shown = some_of(skipped, _SHOWN)
     message = f"{pluralize(len(skipped), 'change file')} of the branch not checked out (skip-worktree): {shown}."
     remedy = (
         "`git sparse-checkout add .kb` checks them out; without a sparse checkout,"
