@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from kbcore import limits
 from kbcore.clock import moment_after
+from kbcore.extract.changes import FOLDER
 from kbcore.git import blobs
 from kbcore.model import record
 from kbcore.model.claims.change import Change, union
@@ -43,8 +44,10 @@ def note_committed(
     Raises: ``GitUnusable``; what reading and writing the journal raise.
     """
     machine, folders = workspace.machine, workspace.folders
-    contents = {path: blobs.content_at(workspace.repo, machine.env, [commit], path).get(commit) for path in paths}
-    found = {path: data for path, data in contents.items() if data}
+    tree = blobs.tree_below(workspace.repo, machine.env, commit, FOLDER)
+    names = {path: tree[path].id for path in paths if path in tree}
+    contents = dict(blobs.contents(workspace.repo, machine.env, names.values()))
+    found = {path: data for path, name in names.items() if (data := contents[name])}
     if len(found) != len(paths):
         return False
     files = {path: changes_in(path, data) for path, data in found.items()}

@@ -153,14 +153,14 @@ def _redacted(workspace: Workspace, branch: str) -> tuple[int, tuple[RedactedByO
 
     found, files = workspace.changes(branch).read(find)
     paths = {path for held in files.values() for path in held}
-    by = {path: blobs.author_of_addition(workspace.repo, workspace.machine.env, path) for path in paths}
+    by = blobs.authors_of_addition(workspace.repo, workspace.machine.env, sorted(paths))
     return len(found), tuple(
         RedactedByOthers(
             change.id,
             masked(change.actor),
             tuple(dict.fromkeys(one.id for claim in change.claims if claim.is_redacted for one in _entities(claim))),
             fields,
-            next((masked(by[path]) for path in sorted(files.get(change.id, ())) if by[path]), ""),
+            next((masked(by[path]) for path in sorted(files.get(change.id, ())) if by.get(path)), ""),
         )
         for change, fields in found[:_SHOWN]
     )
