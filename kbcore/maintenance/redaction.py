@@ -148,7 +148,7 @@ class _Store(msgspec.Struct, frozen=True):
     directory: Path
 
 
-class _Wanted(msgspec.Struct, frozen=True):
+class _ResolvedTarget(msgspec.Struct, frozen=True):
     """What is wanted, and for a record what names it in every store: its lineage, seq, time and epoch."""
 
     wanted: Wanted
@@ -345,14 +345,14 @@ def unfinished(workspace: Workspace) -> tuple[str, tuple[str, ...]] | None:
     return "at an unknown time", ()
 
 
-def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _Wanted:
+def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _ResolvedTarget:
     if wanted.kind == "pattern":
         pattern_of(wanted.text, is_regex=wanted.is_regex)
-        return _Wanted(wanted)
+        return _ResolvedTarget(wanted)
     if wanted.kind == "entity":
-        return _Wanted(wanted, names=_names_anywhere(workspace, wanted.text))
+        return _ResolvedTarget(wanted, names=_names_anywhere(workspace, wanted.text))
     if wanted.kind == "change":
-        return _Wanted(wanted, changes=frozenset([wanted.text]))
+        return _ResolvedTarget(wanted, changes=frozenset([wanted.text]))
     directory = workspace.folders.directory_of(branch)
     of = head.read(workspace.machine.fs, directory)
     named = _name_of(workspace.machine.fs, directory, of, wanted.seq)
@@ -361,7 +361,7 @@ def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _Wanted:
             f"There is no record {wanted.seq} in {branch}.",
             hint=f"{shell('log')} lists the records. What a pruned record said can be taken out by a pattern or an id.",
         )
-    return _Wanted(wanted, named, redacted_store.changes_of(workspace.machine.fs, directory, of, wanted.seq))
+    return _ResolvedTarget(wanted, named, redacted_store.changes_of(workspace.machine.fs, directory, of, wanted.seq))
 
 
 def _names_anywhere(workspace: Workspace, id_: str) -> frozenset[str]:
@@ -400,11 +400,11 @@ def _names_of_fields(wanted: Wanted) -> frozenset[str]:
     return frozenset(found)
 
 
-def _survey(fs: Fs, directory: Path, of: Head, asked: _Wanted) -> Survey:
+def _survey(fs: Fs, directory: Path, of: Head, asked: _ResolvedTarget) -> Survey:
     return Survey(fs, directory, of, asked.target_in(fs, directory, of))
 
 
-def _look(workspace: Workspace, store: _Store, asked: _Wanted) -> tuple[FoundStore | None, Redactor]:
+def _look(workspace: Workspace, store: _Store, asked: _ResolvedTarget) -> tuple[FoundStore | None, Redactor]:
     fs, directory = workspace.machine.fs, store.directory
     found = _survey(fs, directory, head.read(fs, directory), asked)
     if found.is_empty:
@@ -421,7 +421,9 @@ def _documents(redactor: Redactor, wanted: Wanted) -> set[str]:
     return redactor.sources if wanted.kind == "pattern" else {*redactor.paths}
 
 
-def _look_through(workspace: Workspace, asked: _Wanted, decoded: redacted_files.Decoded) -> tuple[_Wanted, bool]:
+def _look_through(
+    workspace: Workspace, asked: _ResolvedTarget, decoded: redacted_files.Decoded
+) -> tuple[_ResolvedTarget, bool]:
     """Look at all stores before anything is written.
 
     Return what is asked with the entities that hold it, and whether changes of any store are known elsewhere.
@@ -444,7 +446,7 @@ def _look_through(workspace: Workspace, asked: _Wanted, decoded: redacted_files.
     return msgspec.structs.replace(asked, holders=frozenset(holders)), is_shared
 
 
-def _taken_out(workspace: Workspace, asked: _Wanted, others: Iterable[Change]) -> dict[str, TakenOut]:
+def _taken_out(workspace: Workspace, asked: _ResolvedTarget, others: Iterable[Change]) -> dict[str, TakenOut]:
     """Return what is taken out of the changes of all stores and of others, and was before, by their ids."""
     fs, target, found = workspace.machine.fs, asked.target_in_files(), dict[str, TakenOut]()
     for changes in (*(_changes_in(fs, store.directory) for store in _stores(workspace)), others):
@@ -463,7 +465,7 @@ def _changes_in(fs: Fs, directory: Path) -> Iterator[Change]:
 
 
 def _redact_store(
-    workspace: Workspace, store: _Store, asked: _Wanted, author: Author, sources: set[str], *, is_shared: bool
+    workspace: Workspace, store: _Store, asked: _ResolvedTarget, author: Author, sources: set[str], *, is_shared: bool
 ) -> RedactedStore | None:
     fs, clock, directory = workspace.machine.fs, workspace.machine.clock, store.directory
     witness = workspace.witness(store.branch) if store.place == "branch" else None
