@@ -368,7 +368,7 @@ def _names_anywhere(workspace: Workspace, id_: str) -> frozenset[str]:
     """Return the ids that an entity has or had in any store that can be read."""
     fs, former = workspace.machine.fs, dict[str, set[str]]()
     for store in _stores(workspace):
-        with contextlib.suppress(KBError):  # it is named when its turn comes
+        with contextlib.suppress(KBError):  # it is named when it is redacted
             names = redacted_store.names_in(fs, store.directory, head.read(fs, store.directory))
             for key, olds in names.former.items():
                 former.setdefault(key, set()).update(olds)
@@ -439,7 +439,7 @@ def _look_through(
             )
         except InvalidQuery:
             raise
-        except KBError:  # it is named when its turn comes
+        except KBError:  # it is named when it is redacted
             continue
         holders |= found.redactor.holders
         is_shared = is_shared or found.redactor.is_shared
@@ -450,7 +450,7 @@ def _taken_out(workspace: Workspace, asked: _ResolvedTarget, others: Iterable[Ch
     """Return what is taken out of the changes of all stores and of others, and was before, by their ids."""
     fs, target, found = workspace.machine.fs, asked.target_in_files(), dict[str, TakenOut]()
     for changes in (*(_changes_in(fs, store.directory) for store in _stores(workspace)), others):
-        with contextlib.suppress(KBError):  # a store that cannot be read is named when its turn comes
+        with contextlib.suppress(KBError):  # a store that cannot be read is named when it is redacted
             for one in changes:
                 if (taken := taken_out(one, without_claims(one, target))) is not None:
                     found[one.id] = found[one.id] | taken if one.id in found else taken

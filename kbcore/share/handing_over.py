@@ -93,7 +93,7 @@ def _is_all_of(index: ClaimIndex, seq: int, files: dict[str, Sequence[Change]]) 
     ids = {one.id for one in copies}
     if not all(files.values()) or len(ids) != len(copies) or any(one.is_redacted for one in copies):
         return False
-    if index.is_own(ids, seq) != ids or index.handed_over(ids, seq) or ids & index.taken_out.keys():
+    if index.is_own(ids, seq) != ids or index.once_committed(ids, seq) or ids & index.taken_out.keys():
         return False
     recorded = index.bodies(ids)
     return union([*recorded.values(), *copies]) == recorded

@@ -60,7 +60,7 @@ class Publisher:
             return None
         try:
             with lock.QueueLock(self._files.fs, self._files.directory) as queue:
-                if not _has_queue(queue, clock, wait_s) and view is not None and not is_due(view, _LONGEST_TAIL):
+                if not _has_lock(queue, clock, wait_s) and view is not None and not is_due(view, _LONGEST_TAIL):
                     return None
                 return self._publish(view)
         finally:
@@ -87,7 +87,7 @@ class Publisher:
         return other
 
 
-def _has_queue(queue: lock.QueueLock, clock: Clock, wait_s: float) -> bool:
+def _has_lock(queue: lock.QueueLock, clock: Clock, wait_s: float) -> bool:
     """Tell whether no other process publishes, as far as can be known, once it is waited for."""
     end_s = clock.monotonic_s() + wait_s
     while not queue.take() and queue.is_possible:

@@ -115,7 +115,7 @@ def test_a_cache_that_is_gone_or_damaged_changes_nothing(ann: Clone, bob: Clone,
         elif (one.suffix == ".db" and "claims" in one.name) == (part == "index"):
             one.write_bytes(b"damage" * 1000)
     again = Clone(bob.root, "bob")
-    again.own, again.handed_over = bob.own, bob.handed_over
+    again.own, again.once_committed = bob.own, bob.once_committed
     hold(again)
     again.resolve("FACT-1", "title", 1)
     again.commit()
