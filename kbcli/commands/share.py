@@ -52,9 +52,7 @@ def run(
     """Write the changes of people and agents into change files, unless a command of the group is typed."""
     if ctx.invoked_subcommand:
         if actor or again or is_list or dry_run:
-            raise typer.BadParameter(
-                f"Options of `kb share` stand after its command: kb share {ctx.invoked_subcommand}."
-            )
+            raise typer.BadParameter(f"Give options after the command: `kb share {ctx.invoked_subcommand} OPTION`.")
         return None
     from kbcli.invocation import exits
     from kbcore.share.sharing import share

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kbcore.text.escaping import escape_controls, json_text
-from kbcore.text.wording import is_or_are, pluralize, shortened
+from kbcore.text.wording import is_or_are, it_or_them, pluralize, shortened
 
 if TYPE_CHECKING:
     from kbcore.extract.sources.detection import NotRead, Possible, Proposal, Sample
@@ -64,8 +64,7 @@ def taken_line(count: int, path: str) -> str:
 
 def left_line(count: int, command: str) -> str:
     """Return how proposals that were shown are taken."""
-    them = "it" if count == 1 else "them"
-    return f"{pluralize(count, 'proposal')}, not taken: `{command} --yes` adds {them} to the settings."
+    return f"{pluralize(count, 'proposal')}, not taken: `{command} --yes` adds {it_or_them(count)} to the settings."
 
 
 def nothing_line(covered: int) -> str:

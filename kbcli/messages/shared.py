@@ -11,7 +11,7 @@ from kbcli.messages.lines import outcome_line
 from kbcore.extract.changes import place_of_secret
 from kbcore.secrets import masked
 from kbcore.text.escaping import escape_controls, in_quotes
-from kbcore.text.wording import is_or_are, pluralize, some_of
+from kbcore.text.wording import is_or_are, it_or_them, pluralize, some_of
 
 if TYPE_CHECKING:
     from kbcore.share.backup_ref import Fetched, Pushed, RedactedThere
@@ -88,7 +88,7 @@ def written_lines(found: Shared, *, dry_run: bool) -> Iterator[str]:
 def _private_lines(withheld: Iterable[Unshared]) -> Iterator[str]:
     private = Counter(one.withheld for one in withheld if one.withheld in _REASONS)
     for reason, number in sorted(private.items()):
-        said = _REASONS[reason].format(them="it" if number == 1 else "them")
+        said = _REASONS[reason].format(them=it_or_them(number))
         yield f"Private: {pluralize(number, 'change')} {said}."
 
 
@@ -164,13 +164,12 @@ def added_lines(found: Shared) -> Iterator[str]:
 
 def unshared_line(number: int) -> str:
     """Return how many changes are not shared, and what shares them."""
-    verb = "is" if number == 1 else "are"
-    return f"{pluralize(number, 'change')} {verb} not shared: `kb share` writes them."
+    return f"{pluralize(number, 'change')} {is_or_are(number)} not shared: `kb share` writes {it_or_them(number)}."
 
 
 def left_line(store: str, number: int) -> str:
     """Return how many changes in the store of a commit that was left are not shared, and what brings them here."""
-    them = "it" if number == 1 else "them"
+    them = it_or_them(number)
     return (
         f"{pluralize(number, 'change')} in the store {store} {is_or_are(number)} not shared: `kb merge {store}` brings"
         f" {them} to what is checked out, then `kb share` writes {them}."
@@ -186,7 +185,7 @@ def row(one: Unshared) -> tuple[str, str, str, str, str]:
 def private_lines(found: Sequence[Unshared]) -> Iterator[str]:
     """Yield why changes are private that are not so by their actor and type now, each with what can be done."""
     for actor, number in sorted(Counter(one.change.actor for one in found if one.withheld == _WHEN_WRITTEN).items()):
-        were, them = ("was", "it") if number == 1 else ("were", "them")
+        were, them = "was" if number == 1 else "were", it_or_them(number)
         command = f"`kb share --actor {shlex.quote(actor)}`"
         said = f"{pluralize(number, 'change')} of {actor} {were}, or may have been, private when written"
         yield escape_controls(masked(f"{said}: {command} shares {them}."))
@@ -219,12 +218,8 @@ def _of(one: Unshared) -> str:
 
 def missing_line(branch: str, other: str, number: int) -> str:
     """Return how many changes of clients a branch has that another one has not, and what brings them."""
-    verb = "is" if number == 1 else "are"
-    command = f"`kb merge {shlex.quote(branch)}`"
-    them = "it" if number == 1 else "them"
-    return escape_controls(
-        f"{pluralize(number, 'change')} of clients on {branch} {verb} not on {other}: {command} brings {them}."
-    )
+    said = f"{pluralize(number, 'change')} of clients on {branch} {is_or_are(number)} not on {other}"
+    return escape_controls(f"{said}: `kb merge {shlex.quote(branch)}` brings {it_or_them(number)}.")
 
 
 def merged_line(merged: Merged, branch: str) -> str:
@@ -232,6 +227,6 @@ def merged_line(merged: Merged, branch: str) -> str:
     did = "would be merged" if merged.outcome.dry_run else "merged"
     said = f"{pluralize(len(merged.changes), 'change')} of {branch} {did}."
     if merged.contested:
-        are = "is" if merged.contested == 1 else "are"
-        said += f" {pluralize(merged.contested, 'field')} {are} contested: `kb resolve` lists what to decide."
+        fields = f"{pluralize(merged.contested, 'field')} {is_or_are(merged.contested)}"
+        said += f" {fields} contested: `kb resolve` lists what to decide."
     return f"{outcome_line(merged.outcome)} {escape_controls(said)}"

@@ -406,11 +406,24 @@ def commits_changing(repo: Repository, env: Mapping[str, str], path: str) -> lis
     return None if answer.status else answer.output.decode("ascii", "replace").split()
 
 
-def author_of_addition(repo: Repository, env: Mapping[str, str], path: str) -> str:
-    """Return the author of the last commit of HEAD that added a file; "" for none. Raises: ``GitUnusable``."""
-    words = ["--literal-pathspecs", "log", "-1", "--format=%an", "--no-show-signature", "--diff-filter=A"]
-    answer = run_git(repo, env, [*words, "--no-renames", "HEAD", "--", path], allowed=(0, 128))
-    return answer.output.decode("utf-8", "replace").strip()
+def authors_of_addition(repo: Repository, env: Mapping[str, str], paths: Collection[str]) -> dict[str, str]:
+    """Return the author of the last commit of HEAD that added each file, by path; files of no commit are left out.
+
+    Raises: ``GitUnusable``.
+    """
+    if not paths:
+        return {}
+    form = ["--format=%x01%an", "--no-show-signature", "--diff-filter=A", "--no-renames", "--name-only", "-z"]
+    words = ["--literal-pathspecs", "log", *form, "HEAD", "--", *paths]
+    answer = run_git(repo, env, words, allowed=(0, 128), timeout_s=_TIMEOUT_S)  # 128: no commit yet
+    found, author = dict[str, str](), ""
+    for part in answer.output.split(b"\0"):
+        text = part.lstrip(b"\n")
+        if text.startswith(b"\x01"):
+            author = text[1:].decode("utf-8", "replace").strip()
+        elif text:
+            found.setdefault(path_text(text), author)
+    return found
 
 
 def hashes(repo: Repository, env: Mapping[str, str], commit: str, paths: Collection[str]) -> dict[str, str]:

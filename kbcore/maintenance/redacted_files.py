@@ -209,10 +209,12 @@ def _without(
 
 
 def _redact(workspace: Workspace, root: Path, found: _Found) -> RedactedFiles:
-    new, failed, staged = _packs(found.redacted), [*found.failed], list[str]()
+    new, failed = _packs(found.redacted), [*found.failed]
+    written, staged = list[str](), list[str]()
     try:
         for path, data in new.items():
-            write_file(root, path, data)
+            write_file(workspace.machine.fs, root, path, data)
+            written.append(path)
         try:
             staged = _stage(workspace, root, found, new)
         except KBError as error:
@@ -222,8 +224,8 @@ def _redact(workspace: Workspace, root: Path, found: _Found) -> RedactedFiles:
             )
         remove_files(root / path for path in found.redacted.keys() - new.keys())
     except (KBError, OSError) as error:
-        return RedactedFiles(left=found.left, failed=(*found.failed, f"{root} has change files that hold it: {error}."))
-    paths = tuple(str(root / path) for path in dict.fromkeys([*new, *staged]))
+        failed.append(f"{root} has change files that hold it: {error}")
+    paths = tuple(str(root / path) for path in dict.fromkeys([*written, *staged]))
     return RedactedFiles(paths, tuple(str(root / path) for path in staged), found.left, tuple(failed))
 
 

@@ -7,7 +7,6 @@ an earlier one is known only then.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +33,6 @@ from kbcore.view import replay
 from kbcore.view.claim_index import ClaimIndex
 from kbcore.view.fold import FoldedRecord, fold
 
-_APPENDING: Final = os.O_RDWR | os.O_APPEND
 _LEAST_CHARS: Final = 6
 """Shorter texts of values that were taken out are not looked for elsewhere: they may be anything."""
 _SHOWN: Final = 20
@@ -55,9 +53,9 @@ class Survey:
         """The changed places of each record that would be changed."""
         self.bases: tuple[int, ...] = ()
         """The snapshots of what pruned or missing records led to, of which facts would be changed."""
-        for turn in range(2):
-            self.redactor = Redactor(target, self.redactor if turn else None)
-            self._read()
+        self._read()
+        self.redactor = Redactor(target, self.redactor)
+        self._read()
 
     def _read(self) -> None:
         # A record is found in the facts after it by its values, and the new ids of facts are those of later records.

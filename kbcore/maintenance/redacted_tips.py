@@ -34,12 +34,14 @@ _SYMBOLIC: Final = "/HEAD"
 class Tips(msgspec.Struct, frozen=True):
     """The change files of branches: by the name of a ref its files, path and content; the changes of each content.
 
-    ``failed`` says what was not looked at. The branches of ``checked_out`` have their files in a worktree.
+    ``refused`` has the text of each content that holds no changes. ``failed`` says what was not looked at. The branches
+    of ``checked_out`` have their files in a worktree.
     """
 
     files: Mapping[str, Mapping[str, str]]
     contents: Mapping[str, tuple[Change, ...]]
     checked_out: frozenset[str]
+    refused: Mapping[str, str] = {}
     failed: tuple[str, ...] = ()
 
     @property
@@ -54,12 +56,18 @@ class Tips(msgspec.Struct, frozen=True):
             for name, changes in self.contents.items()
             if any(without_claims(change, target) != change for change in changes)
         }
-        found = {
-            ref: paths
-            for ref, contents in self.files.items()
-            if ref not in self.checked_out and (paths := [path for path, name in contents.items() if name in holding])
-        }
-        said = [_words(ref, paths) for ref, paths in [*found.items()][:_SHOWN]]
+        matches = target.matches
+        unreadable = {name for name, text in self.refused.items() if matches is not None and matches.search(text)}
+        found = list[str]()
+        for ref, contents in self.files.items():
+            if ref in self.checked_out:
+                continue
+            paths, refused = (
+                [path for path, name in contents.items() if name in names] for names in (holding, unreadable)
+            )
+            if paths or refused:
+                found.append(" ".join([*([_words(ref, paths)] if paths else []), *_unreadable_words(ref, refused)]))
+        said = found[:_SHOWN]
         if left := len(found) - len(said):
             said.append(f"So do the last commits of {pluralize(left, 'more branch')}.")
         return tuple(said)
@@ -69,7 +77,7 @@ def find_tips(workspace: Workspace) -> Tips:
     """Return the change files of the last commits of local and remote-tracking branches, a thousand at most."""
     repo, env = workspace.repo, workspace.machine.env
     trees, files, failed = dict[str, dict[str, str]](), dict[str, dict[str, str]](), list[str]()
-    contents = dict[str, tuple[Change, ...]]()
+    contents, refused = dict[str, tuple[Change, ...]](), dict[str, str]()
     checked_out = frozenset[str]()
     try:
         checked_out = frozenset(f"{_HEADS}{one.head.branch}" for one in git.worktree_heads(repo, env))
@@ -85,17 +93,32 @@ def find_tips(workspace: Workspace) -> Tips:
         for name, data in blobs.contents(repo, env, paths):
             read = change_file.decode(data or b"", paths[name].removeprefix(f"{FOLDER}/"))
             contents[name] = tuple(read.changes)
+            if read.problem is not None and data is not None:
+                refused[name] = data.decode(errors="replace")
     except GitUnusable as error:
         failed.append(f"Not all branches were looked at for change files that hold it: {error.message}")
-    return Tips(files, contents, checked_out, tuple(failed))
+    return Tips(files, contents, checked_out, refused, tuple(failed))
+
+
+def _name_of(ref: str) -> str:
+    return ref.removeprefix(_HEADS).removeprefix(_REMOTES)
+
+
+def _unreadable_words(ref: str, paths: list[str]) -> list[str]:
+    """Return, where a branch has files that hold it and are refused, what to do about these."""
+    if not paths:
+        return []
+    listed = some_of(sorted(paths), _FILES)
+    begin = f"The last commit of {_name_of(ref)} has change files that hold it and are not readable"
+    return [f"{begin}: {listed}. Remove them there, and commit."]
 
 
 def _words(ref: str, paths: list[str]) -> str:
     """Return what a branch holds, and what to do."""
-    name = ref.removeprefix(_HEADS).removeprefix(_REMOTES)
     clone = "a clone" if ref.startswith(_REMOTES) else "this clone"
+    name, listed = _name_of(ref), some_of(sorted(paths), _FILES)
     return (
-        f"The last commit of {name} has change files that hold it: {some_of(sorted(paths), _FILES)}. A merge takes them"
+        f"The last commit of {name} has change files that hold it: {listed}. A merge takes them"
         f" in without it. To take it out there, check the branch out in {clone}, give {shell('redact')} again, and"
         " commit."
     )

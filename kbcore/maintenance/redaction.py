@@ -148,7 +148,7 @@ class _Store(msgspec.Struct, frozen=True):
     directory: Path
 
 
-class _Wanted(msgspec.Struct, frozen=True):
+class _ResolvedTarget(msgspec.Struct, frozen=True):
     """What is wanted, and for a record what names it in every store: its lineage, seq, time and epoch."""
 
     wanted: Wanted
@@ -299,10 +299,10 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
         decoded = redacted_files.Decoded()
         asked, is_shared = _look_through(workspace, asked, decoded)
         taken = _taken_out(workspace, asked, tips.changes)
-        if taken:
-            redacted_changes.note(fs, workspace.machine.clock, workspace.folders.branches_dir, taken)
         note = _Begun(workspace.machine.clock.now())
         files.publish_file(fs, begun, msgspec.json.encode(note))
+        if taken:
+            redacted_changes.note(fs, workspace.machine.clock, workspace.folders.branches_dir, taken)
         for store in _stores(workspace):
             try:
                 one = _redact_store(workspace, store, asked, author, sources, is_shared=is_shared)
@@ -345,14 +345,14 @@ def unfinished(workspace: Workspace) -> tuple[str, tuple[str, ...]] | None:
     return "at an unknown time", ()
 
 
-def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _Wanted:
+def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _ResolvedTarget:
     if wanted.kind == "pattern":
         pattern_of(wanted.text, is_regex=wanted.is_regex)
-        return _Wanted(wanted)
+        return _ResolvedTarget(wanted)
     if wanted.kind == "entity":
-        return _Wanted(wanted, names=_names_anywhere(workspace, wanted.text))
+        return _ResolvedTarget(wanted, names=_names_anywhere(workspace, wanted.text))
     if wanted.kind == "change":
-        return _Wanted(wanted, changes=frozenset([wanted.text]))
+        return _ResolvedTarget(wanted, changes=frozenset([wanted.text]))
     directory = workspace.folders.directory_of(branch)
     of = head.read(workspace.machine.fs, directory)
     named = _name_of(workspace.machine.fs, directory, of, wanted.seq)
@@ -361,14 +361,14 @@ def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _Wanted:
             f"There is no record {wanted.seq} in {branch}.",
             hint=f"{shell('log')} lists the records. What a pruned record said can be taken out by a pattern or an id.",
         )
-    return _Wanted(wanted, named, redacted_store.changes_of(workspace.machine.fs, directory, of, wanted.seq))
+    return _ResolvedTarget(wanted, named, redacted_store.changes_of(workspace.machine.fs, directory, of, wanted.seq))
 
 
 def _names_anywhere(workspace: Workspace, id_: str) -> frozenset[str]:
     """Return the ids that an entity has or had in any store that can be read."""
     fs, former = workspace.machine.fs, dict[str, set[str]]()
     for store in _stores(workspace):
-        with contextlib.suppress(KBError):  # it is named when its turn comes
+        with contextlib.suppress(KBError):  # it is named when it is redacted
             names = redacted_store.names_in(fs, store.directory, head.read(fs, store.directory))
             for key, olds in names.former.items():
                 former.setdefault(key, set()).update(olds)
@@ -400,11 +400,11 @@ def _names_of_fields(wanted: Wanted) -> frozenset[str]:
     return frozenset(found)
 
 
-def _survey(fs: Fs, directory: Path, of: Head, asked: _Wanted) -> Survey:
+def _survey(fs: Fs, directory: Path, of: Head, asked: _ResolvedTarget) -> Survey:
     return Survey(fs, directory, of, asked.target_in(fs, directory, of))
 
 
-def _look(workspace: Workspace, store: _Store, asked: _Wanted) -> tuple[FoundStore | None, Redactor]:
+def _look(workspace: Workspace, store: _Store, asked: _ResolvedTarget) -> tuple[FoundStore | None, Redactor]:
     fs, directory = workspace.machine.fs, store.directory
     found = _survey(fs, directory, head.read(fs, directory), asked)
     if found.is_empty:
@@ -421,7 +421,9 @@ def _documents(redactor: Redactor, wanted: Wanted) -> set[str]:
     return redactor.sources if wanted.kind == "pattern" else {*redactor.paths}
 
 
-def _look_through(workspace: Workspace, asked: _Wanted, decoded: redacted_files.Decoded) -> tuple[_Wanted, bool]:
+def _look_through(
+    workspace: Workspace, asked: _ResolvedTarget, decoded: redacted_files.Decoded
+) -> tuple[_ResolvedTarget, bool]:
     """Look at all stores before anything is written.
 
     Return what is asked with the entities that hold it, and whether changes of any store are known elsewhere.
@@ -437,18 +439,18 @@ def _look_through(workspace: Workspace, asked: _Wanted, decoded: redacted_files.
             )
         except InvalidQuery:
             raise
-        except KBError:  # it is named when its turn comes
+        except KBError:  # it is named when it is redacted
             continue
         holders |= found.redactor.holders
         is_shared = is_shared or found.redactor.is_shared
     return msgspec.structs.replace(asked, holders=frozenset(holders)), is_shared
 
 
-def _taken_out(workspace: Workspace, asked: _Wanted, others: Iterable[Change]) -> dict[str, TakenOut]:
+def _taken_out(workspace: Workspace, asked: _ResolvedTarget, others: Iterable[Change]) -> dict[str, TakenOut]:
     """Return what is taken out of the changes of all stores and of others, and was before, by their ids."""
     fs, target, found = workspace.machine.fs, asked.target_in_files(), dict[str, TakenOut]()
     for changes in (*(_changes_in(fs, store.directory) for store in _stores(workspace)), others):
-        with contextlib.suppress(KBError):  # a store that cannot be read is named when its turn comes
+        with contextlib.suppress(KBError):  # a store that cannot be read is named when it is redacted
             for one in changes:
                 if (taken := taken_out(one, without_claims(one, target))) is not None:
                     found[one.id] = found[one.id] | taken if one.id in found else taken
@@ -463,7 +465,7 @@ def _changes_in(fs: Fs, directory: Path) -> Iterator[Change]:
 
 
 def _redact_store(
-    workspace: Workspace, store: _Store, asked: _Wanted, author: Author, sources: set[str], *, is_shared: bool
+    workspace: Workspace, store: _Store, asked: _ResolvedTarget, author: Author, sources: set[str], *, is_shared: bool
 ) -> RedactedStore | None:
     fs, clock, directory = workspace.machine.fs, workspace.machine.clock, store.directory
     witness = workspace.witness(store.branch) if store.place == "branch" else None

@@ -19,7 +19,7 @@ from kbcore.query.paging import Viewed, page
 from kbcore.query.request import Query
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import is_it, near_ones
-from kbcore.text.wording import is_or_are, pluralize
+from kbcore.text.wording import is_or_are, it_or_them, pluralize
 from kbcore.view import as_of
 
 _MAX_VALUES: Final = 1000
@@ -85,7 +85,7 @@ class Filter(msgspec.Struct, frozen=True):
     def lacking(self) -> str:
         """Return in words what nothing has, with what may have been meant; "" where it is no such filter."""
         if self.unresolved:
-            verb, them = is_or_are(self.unresolved), "it" if self.unresolved == 1 else "them"
+            verb, them = is_or_are(self.unresolved), it_or_them(self.unresolved)
             found = f"{pluralize(self.unresolved, 'edge')} that would match {verb} unresolved"
             return f"{found}: the condition `{_UNRESOLVED.as_text()}` finds {them}."
         if not self.unknown:

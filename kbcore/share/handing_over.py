@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from kbcore import limits
 from kbcore.clock import moment_after
+from kbcore.extract.changes import FOLDER
 from kbcore.git import blobs
 from kbcore.model import record
 from kbcore.model.claims.change import Change, union
@@ -43,8 +44,10 @@ def note_committed(
     Raises: ``GitUnusable``; what reading and writing the journal raise.
     """
     machine, folders = workspace.machine, workspace.folders
-    contents = {path: blobs.content_at(workspace.repo, machine.env, [commit], path).get(commit) for path in paths}
-    found = {path: data for path, data in contents.items() if data}
+    tree = blobs.tree_below(workspace.repo, machine.env, commit, FOLDER)
+    names = {path: tree[path].id for path in paths if path in tree}
+    contents = dict(blobs.contents(workspace.repo, machine.env, names.values()))
+    found = {path: data for path, name in names.items() if (data := contents[name])}
     if len(found) != len(paths):
         return False
     files = {path: changes_in(path, data) for path, data in found.items()}
@@ -90,7 +93,7 @@ def _is_all_of(index: ClaimIndex, seq: int, files: dict[str, Sequence[Change]]) 
     ids = {one.id for one in copies}
     if not all(files.values()) or len(ids) != len(copies) or any(one.is_redacted for one in copies):
         return False
-    if index.is_own(ids, seq) != ids or index.handed_over(ids, seq) or ids & index.taken_out.keys():
+    if index.is_own(ids, seq) != ids or index.once_committed(ids, seq) or ids & index.taken_out.keys():
         return False
     recorded = index.bodies(ids)
     return union([*recorded.values(), *copies]) == recorded

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from kbcore.errors import ViewDamaged
-from kbcore.extract.changes import FOLDER
+from kbcore.extract.changes import FOLDER, is_change_file
+from kbcore.git import blobs
 from kbcore.git.commands import run_git
 from kbcore.git.worktree_content import Unfit, read
-from kbcore.ids import path_text
 from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.remedies import shell
 from kbcore.secrets import masked
@@ -26,7 +26,7 @@ from kbcore.store.branches import lost
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
-from kbcore.text.wording import pluralize, some_of
+from kbcore.text.wording import is_or_are, it_or_them, pluralize, some_of
 from kbcore.view.cache_files import CLAIMS
 from kbcore.view.claim_index import ClaimIndex
 
@@ -155,11 +155,11 @@ def _ignored(workspace: Workspace) -> Iterator[DoctorFinding]:
 
 
 def _not_checked_out(workspace: Workspace) -> Iterator[DoctorFinding]:
-    answer = run_git(workspace.repo, workspace.machine.env, ["ls-files", "-z", "-t", "--", FOLDER])
-    skipped = [one for one in answer.output.split(b"\0") if one.startswith(b"S ") and one.endswith(b".jsonl")]
+    left_out = blobs.not_checked_out(workspace.repo, workspace.machine.env, FOLDER)
+    skipped = sorted(path for path in left_out if is_change_file(path))
     if not skipped:
         return
-    shown = some_of([path_text(one[2:]) for one in skipped], _SHOWN)
+    shown = some_of(skipped, _SHOWN)
     message = f"{pluralize(len(skipped), 'change file')} of the branch not checked out (skip-worktree): {shown}."
     remedy = (
         "`git sparse-checkout add .kb` checks them out; without a sparse checkout,"
@@ -211,19 +211,24 @@ def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     number = sum(state.unshared.values())
     listed = f"{shell('share', '--list')} lists them."
     kinds: tuple[tuple[int, Severity, str, str, str], ...] = (
-        (number, "note", "changes_unshared", "not shared", f"{shell('share')} writes them into files."),
-        (state.refused, "warning", "changes_refused", "not shared, because no file may hold them", listed),
+        (number, "note", "changes_unshared", "not shared", f"{shell('share')} writes {it_or_them(number)} into files."),
+        (
+            state.refused,
+            "warning",
+            "changes_refused",
+            f"not shared, because no file may hold {it_or_them(state.refused)}",
+            listed,
+        ),
         (state.private, "ok", "changes_private", "private by `share.actors`, `share.types` or their origin", listed),
         (state.withdrawn, "note", "changes_withdrawn", "in no file any more that held them once", listed),
     )
     for count, severity, code, what, remedy in kinds:
         if count:
-            message = f"{pluralize(count, 'change')} {'is' if count == 1 else 'are'} {what}."
+            message = f"{pluralize(count, 'change')} {is_or_are(count)} {what}."
             yield DoctorFinding(_CHECK, severity, code, message, remedy, branch)
     if state.contested:
-        verb = "is" if state.contested == 1 else "are"
-        message = f"{pluralize(state.contested, 'field')} {verb} contested."
-        remedy = f"{shell('resolve')} lists and settles them."
+        message = f"{pluralize(state.contested, 'field')} {is_or_are(state.contested)} contested."
+        remedy = f"{shell('resolve')} lists and settles {it_or_them(state.contested)}."
         yield DoctorFinding(_CHECK, "warning", "fields_contested", message, remedy, branch)
     if not number and not state.refused:
         message = f"Every change that is to be shared is in a file; `share.mode` is {state.mode}."

@@ -185,7 +185,7 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 def _carry_out(workspace: Workspace, plan: _Plan) -> None:
     repo, env = workspace.repo, workspace.machine.env
     for path, data in plan.packs.items():
-        write_file(repo.worktree, path, data)
+        write_file(workspace.machine.fs, repo.worktree, path, data)
     others = companion_files(plan.removed) if plan.removed else []
     write_companion_files(repo.worktree, others)
     blobs.stage(repo, env, [*plan.packs, *plan.unstaged, *others])

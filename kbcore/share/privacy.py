@@ -139,10 +139,10 @@ def _private_by_origin(
     found = private_origins(others, private, committed)
     if found:
         ids = {key for one in others if one.change.id in found for key in ids_in(one.change)}
-        handed_over = workspace.changes(branch).read(lambda index, seq: index.handed_over_on(ids, seq))
+        once_committed = workspace.changes(branch).read(lambda index, seq: index.once_committed_on(ids, seq))
         nodes = workspace.store(branch).read(lambda view: view.nodes(sorted(ids)))
         documented = [node.id for node in nodes if node.owners]
-        found = private_origins(others, private, [*committed, *handed_over], documented)
+        found = private_origins(others, private, [*committed, *once_committed], documented)
     return {key: (one.kind, one.place) for key, one in found.items()}
 
 

@@ -78,7 +78,7 @@ def share(
         staged = [*files, *sorted({one.file for one in before})]
         if staged and not dry_run:
             for path, (content, _) in files.items():
-                write_file(workspace.repo.worktree, path, content)
+                write_file(workspace.machine.fs, workspace.repo.worktree, path, content)
             others = companion_files(staged)
             write_companion_files(workspace.repo.worktree, others)
             try:
@@ -106,7 +106,7 @@ def for_review(workspace: Workspace, branch: str, found: Sequence[Unshared]) -> 
         _after(claim)[0] for one in found for claim in one.change.claims if hasattr(claim, "was") and _after(claim)
     } - shown
     if earlier:
-        shown |= workspace.changes(branch).read(lambda index, seq: index.handed_over(earlier, seq))
+        shown |= workspace.changes(branch).read(lambda index, seq: index.once_committed(earlier, seq))
         shown |= {one.id for one in new_files(workspace, branch).committed_changes()}
     return [_for_review(one.change, shown) for one in found if not one.withheld]
 
@@ -160,7 +160,7 @@ def _of_actors(found: Sequence[Unshared], actors: Collection[str], again: Collec
 
 
 def _withdrawn(workspace: Workspace, branch: str, ids: Collection[str]) -> list[HeldChange]:
-    """Return the changes with these ids, or ids that begin so, that were handed over and whose files are gone."""
+    """Return the changes with these ids, or ids that begin so, that a committed file held and no file does now."""
     if not ids:
         return []
     known = {one.change.id: one for one in find_withdrawn(workspace, branch)}

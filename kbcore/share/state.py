@@ -1,6 +1,7 @@
 """The state of sharing on a branch: what is not shared, was taken back or is contested. In numbers, for every answer.
 
-A branch on which nothing was ever shared or merged costs two looks at the file system, and gets no index.
+A branch on which nothing was ever shared or merged costs two looks at the file system and two queries of its view, and
+gets no index.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from kbcore.share.unshared import find_unshared, find_withdrawn
 from kbcore.share.worktree_changes import changes_in, content_of
 from kbcore.store.workspace import Workspace
 from kbcore.sync.shared_changes import WholeCopy
-from kbcore.text.wording import pluralize, some_of
+from kbcore.text.wording import is_or_are, it_or_them, pluralize, some_of
 from kbcore.view.claim_index import ClaimIndex
 from kbcore.view.view import View
 
@@ -78,12 +79,11 @@ class SharingState(msgspec.Struct, frozen=True):
             by = [f"{number} of {actor}" for actor, number in sorted(self.unshared.items())] if with_actors else []
             named = f" ({some_of(by, _ACTORS)})" if by else ""
             number = sum(self.unshared.values())
-            said.append(f"{_are(number, 'change')} not shared{named}: {kb('share')} writes {_them(number)}.")
+            said.append(f"{_are(number, 'change')} not shared{named}: {kb('share')} writes {it_or_them(number)}.")
         if self.refused:
             listed = f"{kb('share', '--list')} says why"
-            said.append(
-                f"{_are(self.refused, 'change')} not shared, because no file may hold {_them(self.refused)}: {listed}."
-            )
+            them = it_or_them(self.refused)
+            said.append(f"{_are(self.refused, 'change')} not shared, because no file may hold {them}: {listed}.")
         if self.whole:
             said.append(
                 f"{_are(self.whole, 'change')} whole in a file, although redacted in this clone: {kb('doctor')} says"
@@ -96,11 +96,13 @@ class SharingState(msgspec.Struct, frozen=True):
             were = "was" if self.redacted == 1 else "were"
             said.append(
                 f"{pluralize(self.redacted, 'change')}{of} {were} redacted by {some_of(by, _ACTORS) or 'others'}, and"
-                " records of this clone have the values: a secret among them is to be revoked and made anew."
+                " records of this clone have the values: a secret among them is to be revoked and replaced."
                 f" {kb('doctor')} says how to take the values out."
             )
         if self.contested:
-            said.append(f"{_are(self.contested, 'field')} contested: {kb('resolve')} {_SETTLES} them.")
+            said.append(
+                f"{_are(self.contested, 'field')} contested: {kb('resolve')} {_SETTLES} {it_or_them(self.contested)}."
+            )
         return said
 
 
@@ -109,21 +111,21 @@ def has_changes_folder(workspace: Workspace) -> bool:
     return workspace.repo.has_worktree and (workspace.repo.worktree / FOLDER).is_dir()
 
 
-def is_in_use(workspace: Workspace, branch: str) -> bool:
-    """Tell whether changes of a branch are shared in files, or were merged with others."""
-    return _is_shared(workspace) or workspace.changes(branch).is_there()
+def is_shared(workspace: Workspace) -> bool:
+    """Tell whether changes are shared in files, or files in the worktree may have some."""
+    return workspace.config.share.mode != "off" or has_changes_folder(workspace)
 
 
 def find_state(workspace: Workspace, branch: str, view: View) -> SharingState | None:
-    """Return the state of a branch at the head; None where nothing is shared or merged.
+    """Return the state of a branch at the head; None where nothing is shared, merged or contested.
 
     Raises: as ``find_unshared``.
     """
-    if not is_in_use(workspace, branch):
-        return None
     contested = int(view.rows(_CONTESTED)[0][0])
+    if not (contested or is_shared(workspace) or view.has_shared_changes()):
+        return None
     number, redactions = _redacted(workspace, branch)
-    if not _is_shared(workspace):
+    if not is_shared(workspace):
         state = SharingState(workspace.config.share.mode, {}, 0, 0, 0, contested)
         return msgspec.structs.replace(state, redacted=number, redactions=redactions)
     found = find_unshared(workspace, branch)
@@ -151,14 +153,14 @@ def _redacted(workspace: Workspace, branch: str) -> tuple[int, tuple[RedactedByO
 
     found, files = workspace.changes(branch).read(find)
     paths = {path for held in files.values() for path in held}
-    by = {path: blobs.author_of_addition(workspace.repo, workspace.machine.env, path) for path in paths}
+    by = blobs.authors_of_addition(workspace.repo, workspace.machine.env, sorted(paths))
     return len(found), tuple(
         RedactedByOthers(
             change.id,
             masked(change.actor),
             tuple(dict.fromkeys(one.id for claim in change.claims if claim.is_redacted for one in _entities(claim))),
             fields,
-            next((masked(by[path]) for path in sorted(files.get(change.id, ())) if by[path]), ""),
+            next((masked(by[path]) for path in sorted(files.get(change.id, ())) if by.get(path)), ""),
         )
         for change, fields in found[:_SHOWN]
     )
@@ -184,13 +186,5 @@ def find_whole_copies(workspace: Workspace, branch: str) -> list[WholeCopy]:
     return found
 
 
-def _is_shared(workspace: Workspace) -> bool:
-    return workspace.config.share.mode != "off" or has_changes_folder(workspace)
-
-
-def _them(number: int) -> str:
-    return "it" if number == 1 else "them"
-
-
 def _are(number: int, what: str) -> str:
-    return f"{pluralize(number, what)} {'is' if number == 1 else 'are'}"
+    return f"{pluralize(number, what)} {is_or_are(number)}"

@@ -167,7 +167,7 @@ def _wait(fs: Fs, clock: Clock, file: _LockFile, wait_s: float, meanwhile: Calla
     """Wait until the lock is free, and take it; return False when the time is over."""
     start_s, pause_s, next_since_s = clock.monotonic_s(), _FIRST_PAUSE_S, 0.0
     until_s = start_s + wait_s
-    with Claim(fs, file.path.parent) as queue:
+    with QueueLock(fs, file.path.parent) as queue:
         while True:
             now_s = clock.monotonic_s()
             waited_s = now_s - start_s
@@ -229,10 +229,10 @@ class _LockFile:
         self._close()
 
 
-class Claim:
+class QueueLock:
     """A lock on a directory, for what one process at a time had better do. It protects nothing and is not waited for.
 
-    Where a directory cannot be locked, as on some file systems, the claim is never taken.
+    Where a directory cannot be locked, as on some file systems, the lock is never taken.
     """
 
     def __init__(self, fs: Fs, directory: Path) -> None:
@@ -244,11 +244,11 @@ class Claim:
 
     @property
     def is_possible(self) -> bool:
-        """Tell whether anybody can have the claim, as far as is known."""
+        """Tell whether anybody can have the lock, as far as is known."""
         return self._fd is not None
 
     def take(self) -> bool:
-        """Take the claim if it is free; tell whether this call has taken it."""
+        """Take the lock if it is free; tell whether this call has taken it."""
         if self._fd is None or self.is_held:
             return False
         try:

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from kbcore import limits
 from kbcore.errors import StorageError
 from kbcore.extract.changes import FOLDER
 from kbcore.model.claims import change_file
 from kbcore.storage import files
+from kbcore.storage.fs import Fs
 from kbcore.storage.lock import held
 from kbcore.storage.replacing import create_file, remove_leftovers, remove_leftovers_in
 from kbcore.store.kb_folder import KB
@@ -19,7 +21,8 @@ from kbcore.store.workspace import Workspace
 ATTRIBUTES: Final = f"{KB}/.gitattributes"
 ATTRIBUTES_LINE: Final = f"{change_file.ATTRIBUTES}\n"
 """Line endings stay, and no filter changes a file or keeps its content elsewhere."""
-_LOCK: Final = "share.lock"
+LOCK: Final = "share"
+"""The name of the lock of those who write change files (``Folders.lock_path``)."""
 _KEEP: Final = ".keep"
 """Beside the change files of a month, so that git takes no deleted month for a moved one."""
 
@@ -30,10 +33,10 @@ def locked(workspace: Workspace, roots: Iterable[Path] = (), *, command: str = "
 
     ``roots`` are the worktrees; without them it is that of the workspace. Raises: ``LockTimeout``; ``StorageError``.
     """
-    machine, folder = workspace.machine, workspace.folders.cache_dir
-    for one in (folder.parent, folder):
+    machine, path = workspace.machine, workspace.folders.lock_path(LOCK)
+    for one in (path.parent.parent, path.parent):
         files.make_directory(machine.fs, one)
-    with held(machine.fs, machine.clock, folder / _LOCK, wait_s=workspace.config.lock_wait_s, command=command):
+    with held(machine.fs, machine.clock, path, wait_s=workspace.config.lock_wait_s, command=command):
         try:
             for root in [*roots] or [workspace.repo.worktree]:
                 remove_leftovers_in(root / FOLDER)
@@ -43,8 +46,11 @@ def locked(workspace: Workspace, roots: Iterable[Path] = (), *, command: str = "
         yield
 
 
-def write_file(root: Path, path: str, content: bytes) -> None:
-    """Write a change file of a worktree, unless it is there. Raises: ``StorageError``."""
+def write_file(fs: Fs, root: Path, path: str, content: bytes) -> None:
+    """Write a change file of a worktree, unless it is there with this content, whatever its line ends.
+
+    Raises: ``StorageError``, also where something else is in its place.
+    """
     place = root / path
     for folder in place.relative_to(root).parents:
         if (root / folder).is_symlink():
@@ -53,11 +59,20 @@ def write_file(root: Path, path: str, content: bytes) -> None:
                 hint="Replace the link with the folder.",
             )
     try:
-        create_file(place, content)
-    except FileExistsError:
-        return  # its name has a digest of its content: another process has written the same
+        with contextlib.suppress(FileExistsError):
+            create_file(place, content)
+            return
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
+    found = files.read_file(fs, place, 2 * limits.MAX_CHANGE_FILE_BYTES)
+    if (
+        found is None or found.replace(b"\r\n", b"\n") != content
+    ):  # its name has a digest of its content: KB has not written it so
+        raise StorageError(
+            f"{path} is there with another content than its name says, so it was not written.",
+            hint="Remove it, or bring back the file as it was committed, and try again.",
+            data={"file": path},
+        )
 
 
 def companion_files(paths: Iterable[str]) -> list[str]:

@@ -179,6 +179,20 @@ class Folders:
         # The ignore file of `.kb` covers what is in the folder of the stores.
         return self.branches_dir / f".{REPOSITORY_LOCK}" if self.is_in_worktree else self.data_dir / REPOSITORY_LOCK
 
+    def lock_path(self, name: str) -> Path:
+        """Return the lock file of those who change a kind of files of the worktrees, such as change files.
+
+        It is with the stores, since a cache may be deleted at any time; in the cache where no folder of KB can be
+        written, or the worktree that is to hold the stores has none yet.
+        """
+        if self.is_in_worktree:  # the ignore file of `.kb` covers what is in the folder of the stores
+            folder, file = self.branches_dir, f".{name}.lock"
+            is_there = self.has_branches_dir()
+        else:
+            folder, file = self.data_dir, f"{name}.lock"
+            is_there = True
+        return folder / file if is_there and self.refusal_to_write() is None else self.cache_dir / f"{name}.lock"
+
     def directory_of(self, branch: str) -> Path:
         """Return where the store of a branch is, whether it exists or not."""
         return below(self.branches_dir, ids.encode_branch(branch))

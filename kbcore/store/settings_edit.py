@@ -18,7 +18,8 @@ from kbcore.store.workspace import Workspace
 from kbcore.text.json_edit import with_member, without_member
 from kbcore.text.json_reader import NotJson
 
-_LOCK: Final = "config.lock"
+LOCK: Final = "config"
+"""The name of the lock of those who write settings (``Folders.lock_path``)."""
 _COMMAND: Final = "kb config"
 _OF_GLOBS: Final = frozenset({"paths", "ignore"})
 """Settings of extractors that are globs."""
@@ -49,11 +50,11 @@ def change_settings(workspace: Workspace, change: Callable[[str], str]) -> bool:
     name = f"{workspace.settings_name}/{CONFIG}"
     if not workspace.settings_dir.is_dir():
         raise NotInitialised(f"There is no {name}.")
-    fs, folder = workspace.machine.fs, workspace.folders.cache_dir
-    for one in (folder.parent, folder):
+    fs, path = workspace.machine.fs, workspace.folders.lock_path(LOCK)
+    for one in (path.parent.parent, path.parent):
         files.make_directory(fs, one)
     # The settings may be what is wrong: how long to wait is not looked up in them.
-    with held(fs, workspace.machine.clock, folder / _LOCK, wait_s=limits.LOCK_WAIT_S, command=_COMMAND):
+    with held(fs, workspace.machine.clock, path, wait_s=limits.LOCK_WAIT_S, command=_COMMAND):
         text = workspace.config_text()
         try:
             changed = change(text or "{}\n")
@@ -63,10 +64,10 @@ def change_settings(workspace: Workspace, change: Callable[[str], str]) -> bool:
         if changed == (text or "{}\n"):
             return False
         # Through a link: a settings file may be one, to a file of the same folder.
-        path = Path(os.path.realpath(workspace.settings_dir / CONFIG))
+        file = Path(os.path.realpath(workspace.settings_dir / CONFIG))
         try:
-            mode = stat.S_IMODE(path.stat().st_mode) if text is not None else 0o644
-            replace_file(path, changed.encode(), mode)
+            mode = stat.S_IMODE(file.stat().st_mode) if text is not None else 0o644
+            replace_file(file, changed.encode(), mode)
         except OSError as error:
             raise StorageError(f"{name} cannot be written: {error.strerror}.") from error
     return True

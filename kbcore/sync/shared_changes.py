@@ -122,7 +122,7 @@ class SharedChanges:
         self._own = index.is_own(ids, self._seq)
         self._present = index.present(ids, self._seq)
         self._files = index.files_of(ids, self._seq)
-        self._handed_over = index.handed_over(ids, self._seq)
+        self._once_committed = index.once_committed(ids, self._seq)
         for op in unrecorded:
             self._note(op)
         self._folds: tuple[Subjects, tuple[Documents, Documents], tuple[FoldedClaims, FoldedClaims]] | None = None
@@ -183,7 +183,7 @@ class SharedChanges:
             held[op.id] = op.is_committed
             self._files.setdefault(op.id, set()).add(op.file)
             if op.is_committed:
-                self._handed_over.add(op.id)
+                self._once_committed.add(op.id)
         else:
             held.pop(op.id, None)
             self._files.get(op.id, set()).discard(op.file)
@@ -193,7 +193,7 @@ class SharedChanges:
         more, without = dict[str, Change](), set[str]()
         for one, change in bodies.items():
             known = self._present.get(one)
-            if self._files.get(one) or (one in self._own and one not in self._handed_over):
+            if self._files.get(one) or (one in self._own and one not in self._once_committed):
                 if known != change:
                     more[one] = change
             elif known is not None:
@@ -216,7 +216,7 @@ class SharedChanges:
             for change in (self._bodies[one.id] for one in changes):
                 is_own = change.id in self._own
                 is_known = change.id in before and (before[change.id] or not is_committed)
-                goes_with_record = is_own and not is_committed and change.id not in self._handed_over
+                goes_with_record = is_own and not is_committed and change.id not in self._once_committed
                 if goes_with_record or (is_known and self._present.get(change.id) == change):
                     continue
                 has_it = self._recorded.get(change.id) == change

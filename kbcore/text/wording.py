@@ -31,6 +31,11 @@ def is_or_are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
+def it_or_them(number: int) -> str:
+    """Return the pronoun for so many, as an object."""
+    return "it" if number == 1 else "them"
+
+
 def one_of(names: Sequence[str]) -> str:
     """Return names as a choice: ``a, b or c``."""
     *others, last = names

@@ -132,12 +132,6 @@ class CacheFiles:
         self.drop(path)
         return None
 
-    def has(self, path: Path) -> bool:
-        """Tell whether there is a cached file, whatever is in it."""
-        with contextlib.suppress(StorageError):
-            return files.read_size(self.fs, path) is not None
-        return True
-
     def identity(self) -> tuple[int, int] | None:
         """Return what is another value for a view that is published later; None where there is no published view."""
         try:

@@ -58,6 +58,9 @@ T = TypeVar("T")
 CLAIM_FORMAT: Final = 7
 _WAIT_S: Final = 60
 """As long as another process may fill the index that this one waits for."""
+_PRIMARY: Final = 0xFF
+"""The bits of an error code of SQLite that do not tell it from others of its kind."""
+_OF_DISK: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 _NEVER: Final = 2**62
 _AT_ONCE: Final = 1024
 _AT_ONCE_BYTES: Final = 4 * limits.MIB
@@ -107,10 +110,10 @@ id that changes give to a creation or know it by, ``edge`` the ends of each edge
 the ids that entities had before by what documents say."""
 
 _OF_DOCUMENT: Final = creation_of(DOCUMENT, "")
-_IS_HANDED_OVER: Final = "exists (select 1 from held h where h.change = c.id and h.is_committed and h.since <= :seq)"
+_IS_ONCE_COMMITTED: Final = "exists (select 1 from held h where h.change = c.id and h.is_committed and h.since <= :seq)"
 _IS_HELD: Final = "exists (select 1 from held h where h.change = c.id and h.since <= :seq and h.until > :seq)"
 _IS_OWN: Final = "c.seq between 1 and :seq"
-_IS_PRESENT: Final = f"({_IS_HELD} or ({_IS_OWN} and not {_IS_HANDED_OVER}))"
+_IS_PRESENT: Final = f"({_IS_HELD} or ({_IS_OWN} and not {_IS_ONCE_COMMITTED}))"
 _CAME: Final = f"""
 select c.id, p.seq from (select id as change, seq from change where seq > 0 union select change, since from held) p
 join change c on c.id = p.change where {{}} and {_IS_PRESENT.replace(":seq", "p.seq")}
@@ -144,6 +147,10 @@ class HeldChange(msgspec.Struct, frozen=True):
     seq: int
     files: tuple[str, ...]
     written_at: WrittenAt = WrittenAt()
+
+
+class IndexNotWritten(ViewDamaged):
+    """The file of an index cannot be written or read, because the disk is full or fails. What it has may be whole."""
 
 
 class _Known(NamedTuple):
@@ -206,7 +213,8 @@ class ClaimIndex:
                 message = f"Another process held the index of changes for longer than {_WAIT_S} s."
                 raise LockTimeout(message) from error
             self.is_damaged = True
-            raise ViewDamaged(str(error)) from error
+            kind = IndexNotWritten if error.sqlite_errorcode & _PRIMARY in _OF_DISK else ViewDamaged
+            raise kind(str(error)) from error
 
     def _add(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add rows to a table, but those that it has: before the next statement."""
@@ -242,7 +250,8 @@ class ClaimIndex:
                 self._take_in_all(self._begin(fs, directory, head))
         except BaseException:
             self._waiting = {}
-            self.rows("rollback")
+            if self._opened.in_transaction:  # SQLite rolls back by itself where the disk is full or fails
+                self.rows("rollback")
             raise
         finally:
             self._is_filling = False
@@ -311,7 +320,7 @@ class ClaimIndex:
         sql = "select distinct file from held where since <= :seq and until > :seq and is_committed"
         return {row[0] for row in self.rows(sql, seq=seq)}
 
-    def handed_over(self, changes: Iterable[str], seq: int) -> set[str]:
+    def once_committed(self, changes: Iterable[str], seq: int) -> set[str]:
         """Return those of these changes that a committed file held at a seq or before."""
         sql = "select distinct change from held where change in ({}) and is_committed and since <= :seq"
         return {row[0] for row in self._by_keys(sql, changes, seq=seq)}
@@ -321,7 +330,7 @@ class ClaimIndex:
 
         The seq is 0 where only files have the change.
         """
-        sql = f"select c.id, c.seq from change c where c.id in ({{}}) and ({_IS_OWN} or {_IS_HANDED_OVER})"
+        sql = f"select c.id, c.seq from change c where c.id in ({{}}) and ({_IS_OWN} or {_IS_ONCE_COMMITTED})"
         return dict(self._by_keys(sql, changes, seq=seq))
 
     def bodies(self, ids: Iterable[str]) -> dict[str, Change]:
@@ -362,9 +371,9 @@ class ClaimIndex:
         return {(actor, session) for actor, session in self.rows("select distinct actor, session from change")}
 
     def unshared(self, seq: int) -> list[HeldChange]:
-        """Return the changes of records up to a seq that were never handed over, in the order of the records."""
+        """Return the changes of records up to a seq that no committed file held, in the order of the records."""
         columns = "c.body, c.seq, c.head, c.restores"
-        sql = f"select {columns} from change c where {_IS_OWN} and not {_IS_HANDED_OVER} order by c.seq"
+        sql = f"select {columns} from change c where {_IS_OWN} and not {_IS_ONCE_COMMITTED} order by c.seq"
         found = [(_decode(body), *more) for body, *more in self.rows(sql, seq=seq)]
         files = self.files_of([change.id for change, *_ in found], seq)
         return [
@@ -377,18 +386,18 @@ class ClaimIndex:
         found = self._by_keys("select id, head, restores from change where id in ({}) and seq", ids)
         return {key: WrittenAt(head, bool(restores)) for key, head, restores in found}
 
-    def handed_over_on(self, ids: Collection[str], seq: int) -> list[Change]:
+    def once_committed_on(self, ids: Collection[str], seq: int) -> list[Change]:
         """Return the changes that a committed file held at a seq or before, with claims on entities of these ids.
 
         Entities count that have or had one of these, and edges at them.
         """
         keys = {key for keys in self._creations_of(ids, (), NO_DOCUMENTS).values() for key in keys}
         changes = {row[0] for row in self._by_keys("select distinct change from subject where key in ({})", keys)}
-        return [*self.bodies(self.handed_over(changes, seq)).values()]
+        return [*self.bodies(self.once_committed(changes, seq)).values()]
 
     def withdrawn(self, seq: int) -> list[HeldChange]:
-        """Return the changes of records up to a seq that were handed over and that no file holds any more."""
-        where = f"{_IS_OWN} and {_IS_HANDED_OVER} and not {_IS_HELD}"
+        """Return the changes of records up to a seq that a committed file held and no file holds any more."""
+        where = f"{_IS_OWN} and {_IS_ONCE_COMMITTED} and not {_IS_HELD}"
         rows = self.rows(f"select c.body, c.seq from change c where {where} order by c.seq", seq=seq)
         return [HeldChange(_decode(body), number, ()) for body, number in rows]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.view import redacted_changes
 from kbcore.view.cache_files import CLAIMS, CacheFiles
-from kbcore.view.claim_index import ClaimIndex
+from kbcore.view.claim_index import ClaimIndex, IndexNotWritten
 
 T = TypeVar("T")
 
@@ -29,10 +30,6 @@ class BranchClaims:
         self._of_thread = threading.local()
         self._is_left = False
         """The file is damaged, and cannot be deleted: it is not read."""
-
-    def is_there(self) -> bool:
-        """Tell whether the file is there: changes of this branch were shared or merged."""
-        return self._files.has(self.path)
 
     def read(self, use: Callable[[ClaimIndex, int], T]) -> T:
         """Return ``use(index, seq)`` at the last acknowledged head.
@@ -51,23 +48,36 @@ class BranchClaims:
     def at(self, head: Head) -> ClaimIndex:
         """Return the index, which has all records up to a head at least.
 
-        One that is damaged, as is seen now or was at an earlier use, is made again; where the cache cannot be written
-        it is made in memory.
+        One that is damaged, as is seen now or was at an earlier use, is made again; where the cache cannot be written,
+        or the disk is full or fails, it is made in memory.
 
         Raises: ``LockTimeout``; what reading the journal raises.
         """
         try:
             return self._updated(head)
+        except IndexNotWritten:
+            self._close()
+            self._of_thread.index = self._in_memory()
+            return self._updated(head)
         except ViewDamaged as error:
             self._discard(error)
             return self._updated(head)
 
-    def _discard(self, error: ViewDamaged) -> None:
-        """Throw away the file, or leave it alone where it cannot be deleted."""
+    def _close(self) -> None:
         index: ClaimIndex | None = getattr(self._of_thread, "index", None)
         if index is not None:
             index.close()
             del self._of_thread.index
+
+    def _in_memory(self) -> ClaimIndex:
+        """Return a copy of the file in memory, or an empty index where the file cannot be read."""
+        with contextlib.suppress(ViewDamaged):
+            return ClaimIndex(f"{self.path.as_uri()}?mode=ro").copied()
+        return ClaimIndex(":memory:")
+
+    def _discard(self, error: ViewDamaged) -> None:
+        """Throw away the file, or leave it alone where it cannot be deleted."""
+        self._close()
         self._files.discard_damaged(self.path, error)
         self._is_left = not self._files.is_writable()
 

@@ -59,8 +59,8 @@ class Publisher:
         if not self._busy.acquire(blocking=False):
             return None
         try:
-            with lock.Claim(self._files.fs, self._files.directory) as claim:
-                if not _has_claim(claim, clock, wait_s) and view is not None and not is_due(view, _LONGEST_TAIL):
+            with lock.QueueLock(self._files.fs, self._files.directory) as queue:
+                if not _has_lock(queue, clock, wait_s) and view is not None and not is_due(view, _LONGEST_TAIL):
                     return None
                 return self._publish(view)
         finally:
@@ -87,10 +87,10 @@ class Publisher:
         return other
 
 
-def _has_claim(claim: lock.Claim, clock: Clock, wait_s: float) -> bool:
+def _has_lock(queue: lock.QueueLock, clock: Clock, wait_s: float) -> bool:
     """Tell whether no other process publishes, as far as can be known, once it is waited for."""
     end_s = clock.monotonic_s() + wait_s
-    while not claim.take() and claim.is_possible:
+    while not queue.take() and queue.is_possible:
         if clock.monotonic_s() >= end_s:
             return False
         interrupting.check()

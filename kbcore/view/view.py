@@ -305,6 +305,10 @@ class View:
         later = sorted((one for one in self._tail.recent if one[0] > seq), key=itemgetter(0))
         return [changes for _, _, changes in later] if len(later) == self.seq - seq else None
 
+    def has_shared_changes(self) -> bool:
+        """Tell whether changes came or went with a record: from a change file, or by a merge."""
+        return bool(self.rows("select 1 from record where changes > 0 limit 1"))
+
     def has_record(self, seq: int, digest: str) -> bool:
         """Tell whether the record at a seq, 0 for the beginning, is the one with this sum."""
         if seq in {0, self.recorded_seq}:

@@ -70,16 +70,17 @@ def read_snapshot(service: Service) -> BranchSnapshot:
         head = workspace.store(answering).head().hash
         files = service.files.state(workspace, snapshot.branch, time_s=limits.FILES_S)
         mark = f"{head} {files.freshness} {files.mark}"
-        sharing = _sharing(workspace, snapshot.branch)
+        sharing = _sharing(workspace)
         return msgspec.structs.replace(snapshot, answering=answering, head=mark, sharing=sharing)
     except KBError as error:
         return msgspec.structs.replace(snapshot, error_text=f"{error.code}: {error.message}")
 
 
-def _sharing(workspace: Workspace, branch: str) -> tuple[str, str] | None:
-    from kbcore.share.state import is_in_use
+def _sharing(workspace: Workspace) -> tuple[str, str] | None:
+    """Return what the state of sharing follows from besides records and files; None where nothing is shared."""
+    from kbcore.share.state import is_shared
 
-    return (workspace.head().commit or "", workspace.config.share.mode) if is_in_use(workspace, branch) else None
+    return (workspace.head().commit or "", workspace.config.share.mode) if is_shared(workspace) else None
 
 
 def marks_of(

@@ -182,7 +182,7 @@ class Service:
         """The store of the call before: when it changes, files that git has left next to the store are searched for."""
         self._moved: list[str] = []
         """Notices on stores of an older layout that this process moved."""
-        self._has_told_sharing = False
+        self._has_said_sharing = False
         self._reported_doubts: set[str] = set()
         """Notices that were sent on stores that may be of an earlier branch."""
         self._notices_sent: WeakKeyDictionary[BranchStore, int] = WeakKeyDictionary()
@@ -352,16 +352,14 @@ class Service:
 
     def _sharing_of(self, call: Call) -> list[str]:
         """Return what is not shared or contested, for the first answer of the connection."""
-        if self._has_told_sharing:
+        if self._has_said_sharing:
             return []
-        from kbcore.share.state import find_state, is_in_use
+        from kbcore.share.state import find_state
 
         with suppress(KBError):  # what is wrong with the store or the files, the answer itself says
-            if is_in_use(call.workspace, call.branch):
-                state = call.store.read(partial(find_state, call.workspace, call.branch), publishes=False)
-                self._has_told_sharing = True
-                return state.sentences(with_actors=False) if state else []
-            self._has_told_sharing = True
+            state = call.store.read(partial(find_state, call.workspace, call.branch), publishes=False)
+            self._has_said_sharing = True
+            return state.sentences(with_actors=False) if state else []
         return []
 
     def workspace(self) -> Workspace:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 
 import pytest
@@ -380,6 +381,8 @@ def test_the_status_counts_contested_fields(kb, synced, apply):
     assert "2 fields are contested: `kb resolve` lists and settles them." in kb("status").out
     found = kb("status", "--json").json["sharing"]
     assert (found["mode"], found["unshared"], found["contested"]) == ("off", 0, 2)
+    shutil.rmtree(caches_at(synced))
+    assert kb("status", "--json").json["sharing"] == found
 
 
 def test_a_file_with_what_no_client_can_say_is_refused_and_the_branch_stays_usable(kb, synced):

@@ -65,7 +65,7 @@ def test_what_is_not_shared_or_taken_back_is_counted(kb, shared):
     said = {code: (one["severity"], one["message"]) for code, one in found.items()}
     assert said == {
         "changes_unshared": ("note", "1 change is not shared."),
-        "changes_refused": ("warning", "1 change is not shared, because no file may hold them."),
+        "changes_refused": ("warning", "1 change is not shared, because no file may hold it."),
         "changes_withdrawn": ("note", "1 change is in no file any more that held them once."),
     }
     assert "`kb share --list`" in found["changes_withdrawn"]["remedy"]

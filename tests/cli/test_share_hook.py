@@ -222,7 +222,7 @@ def test_a_commit_that_was_given_up_shares_with_the_next_one(kb, auto, hooked):
 def test_without_the_hook_the_change_stays_unshared_and_that_is_said(kb, auto, hooked):
     apply(kb, {"id": "S-1", **SYMBOL})
     stage(auto)
-    assert commit(auto, hooked, "--no-verify") == "kb: 1 change is not shared: `kb share` writes them.\n"
+    assert commit(auto, hooked, "--no-verify") == "kb: 1 change is not shared: `kb share` writes it.\n"
     assert files_in(auto) == []
     assert unshared(kb) == [2]
 

@@ -8,8 +8,9 @@ import re
 from pathlib import Path
 
 import msgspec
+import pytest
 
-from kbcore.model.claims.change import Change, identified, redacted
+from kbcore.model.claims.change import SELF, Change, EntityRef, SetField, identified, redacted
 from kbcore.model.claims.change_file import decode, encode, packs, path_of
 from tests.support.generators.change_histories import DOCUMENTS, play, random_steps
 
@@ -64,6 +65,9 @@ def claim_digest(line: str) -> str:
     if parts["op"] == '"redacted"':
         return str(json.loads(parts["hash"]))
     rest = {name: json.loads(text) for name, text in parts.items() if name not in (*_HIDDEN, "change")}
+    if rest["op"] in _VALUED:
+        assert ("hash" in parts) != ("now" in parts)
+        assert "hash" not in parts or not parts.keys() & {*_HIDDEN}
     if rest["op"] in _VALUED and "hash" not in rest:
         rest["hash"] = sha256(f"[{parts.get('salt', _EMPTY)},{parts['now']}]")
     if rest["op"] == "rename":
@@ -127,6 +131,7 @@ def elements(text: str) -> list[str]:
 
 def checked_id(header: dict[str, str], claims: list[str]) -> str:
     """Return the id of a change, which must be that of what it says."""
+    assert "message_hash" not in header or not header.keys() & {"message", "salt"}
     message = header.get("message_hash") or json.dumps(
         sha256(f"[{header.get('salt', _EMPTY)},{header.get('message', _EMPTY)}]")
     )
@@ -182,6 +187,27 @@ def test_the_second_reader_agrees_with_the_first_on_generated_files() -> None:
             assert read(path_of(changes, text.encode()), text) == [one.id for one in changes]
             read_files += 1
     assert read_files > 50
+
+
+def test_both_readers_refuse_what_is_beside_the_hash_that_replaces_it() -> None:
+    on = EntityRef("A", (SELF,))
+    change = Change("", "2026-02-01T12:00:00.000000Z", "ann", "kb/1", (SetField(on, "title", now="Pay", salt="s"),))
+    hidden = redacted(identified(msgspec.structs.replace(change, message="m", salt="s")), message=True, claims=[0])
+    [claim] = hidden.claims
+    for forged in (
+        msgspec.structs.replace(hidden, message="forged"),
+        msgspec.structs.replace(hidden, salt="s"),
+        *(
+            msgspec.structs.replace(hidden, claims=(msgspec.structs.replace(claim, **{name: "forged"}),))
+            for name in _HIDDEN
+        ),
+    ):
+        assert identified(forged).id == hidden.id
+        data = encode([forged])
+        path = path_of([forged], data)
+        assert decode(data, path).problem is not None
+        with pytest.raises(AssertionError):
+            read(path, data.decode())
 
 
 def redacted_or_not(change: Change, at: int) -> Change:

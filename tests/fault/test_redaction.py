@@ -17,6 +17,7 @@ from kbcore.maintenance.proof import verify_branch
 from kbcore.maintenance.redaction import RedactAnswer, Wanted
 from kbcore.store import branches
 from kbcore.store.branches import lost
+from kbcore.view import redacted_changes
 from kbcore.view.history import state_at
 from tests.support.disk.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
 from tests.support.disk.secrets import files_with
@@ -129,6 +130,26 @@ def test_a_redaction_that_ends_at_any_call_can_be_repeated(when: str, tmp_path: 
         if what:
             tally.violated((when, at, probe.calls[at]), what)
     tally.done(at_least=tries(3, 10))
+
+
+def test_a_redaction_that_ends_after_its_changes_are_noted_is_known_as_begun(tmp_path: Path) -> None:
+    project = prepared(tmp_path)
+    project.machine.fs = probe = LoggingFs(NoSyncFs())
+    redact(project)
+    at = probe.calls.index(("replace", redacted_changes.NOTED))
+    project.machine.fs = NoSyncFs()
+    reset(project, tmp_path)
+    project.machine.fs = dying = CrashingFs(at, when="after", inner=NoSyncFs())
+    with pytest.raises(Crash):
+        redact(project)
+    dying.close_all()
+    project.machine.fs = NoSyncFs()
+    project.close()
+    assert redacted_changes.noted(project.machine.fs, project.workspace().folders.branches_dir)
+    assert files_with(SECRET, stores_at(project.root))
+    assert redaction.unfinished(project.workspace()) is not None
+    assert finish(project) == ""
+    assert redaction.unfinished(project.workspace()) is None
 
 
 @pytest.mark.sliced(1)

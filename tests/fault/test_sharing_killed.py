@@ -91,7 +91,7 @@ def test_a_kill_between_the_steps_of_sharing_loses_and_doubles_nothing(
         monkeypatch.setenv("HOME", str(ready.with_name(f"home-{point}")))
         shutil.rmtree(model.root)
         clone = Clone(shutil.copytree(ready, model.root, symlinks=True), model.actor)
-        clone.own, clone.handed_over = copy.deepcopy(model.own), copy.deepcopy(model.handed_over)
+        clone.own, clone.once_committed = copy.deepcopy(model.own), copy.deepcopy(model.once_committed)
         tally.tried()
         if not killed(clone.root, point, command)[0]:
             tally.violated((command, point), "it was not killed")
@@ -127,7 +127,7 @@ def scenes_of(
             shutil.rmtree(one)
         clone = Clone(shutil.copytree(ready, model.root, symlinks=True), model.actor)
         shutil.copytree(ready_up, up, symlinks=True)
-        clone.own, clone.handed_over = copy.deepcopy(model.own), copy.deepcopy(model.handed_over)
+        clone.own, clone.once_committed = copy.deepcopy(model.own), copy.deepcopy(model.once_committed)
         tally.tried(int(killed(clone.root, point, command)[0]))
         yield point, clone, up
         clone.close()
@@ -195,7 +195,7 @@ def test_a_kill_while_the_backup_is_pushed_or_fetched_loses_nothing_and_can_be_r
             hold(clone)
             found = read_ref(clone.workspace(), "origin", "refs/kb/main")
             unshared = clone.workspace().changes("main").read(lambda index, seq: index.unshared(seq))
-            assert found.changes.keys() >= {key for key in other.own["main"] if key not in other.handed_over["main"]}
+            assert found.changes.keys() >= {key for key in other.own["main"] if key not in other.once_committed["main"]}
             own = {one.change.id for one in unshared}
             assert own >= found.changes.keys() if command == "fetch" else found.changes.keys() >= own
         except AssertionError as error:

@@ -101,11 +101,11 @@ def published(project):
 @pytest.mark.sliced
 def test_a_write_after_large_ones_of_another_process_is_answered_before_the_view_is_published(project):
     folder = published(project)
-    with raw(project.root) as server, lock.Claim(RealFs(), folder) as claim:
+    with raw(project.root) as server, lock.QueueLock(RealFs(), folder) as queue:
         server.greet()
         server.call(1, "kb_query", {"ids": ["A"]})
         assert server.answer(1)["total"] == 1
-        assert claim.take(), "as a process that publishes"
+        assert queue.take(), "as a process that publishes"
         project.apply(entities=[entity(f"B-{number}") for number in range(5000)])
         before = (folder / VIEW).stat().st_ino
         server.call(2, "kb_upsert", {"entities": [entity(f"C-{number}") for number in range(1500)]})
@@ -113,7 +113,7 @@ def test_a_write_after_large_ones_of_another_process_is_answered_before_the_view
         server.call(3, "kb_query", {"ids": ["B-1", "C-1"]})
         assert server.answer(3)["total"] == 2
         assert (folder / VIEW).stat().st_ino == before
-        claim.__exit__()
+        queue.__exit__()
         until_s = time.monotonic() + WAIT_S
         while (folder / VIEW).stat().st_ino == before and time.monotonic() < until_s:
             time.sleep(0.02)
@@ -126,9 +126,9 @@ def test_a_write_after_large_ones_of_another_process_is_answered_before_the_view
 
 def test_the_end_of_a_server_waits_for_no_publication(project):
     folder = published(project)
-    with raw(project.root) as server, lock.Claim(RealFs(), folder) as claim:
+    with raw(project.root) as server, lock.QueueLock(RealFs(), folder) as queue:
         server.greet()
-        assert claim.take()
+        assert queue.take()
         server.call(1, "kb_upsert", {"entities": [entity(f"C-{number}") for number in range(2500)]})
         assert server.answer(1)["seq"] == 2
         assert server.close(3.0) == 0

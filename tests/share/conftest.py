@@ -57,7 +57,7 @@ def clone(up: Path) -> Iterator[Callable[..., Clone]]:
 def ann(up: Path, shared: Clone) -> Iterator[Clone]:
     """The clone of ann, who has shared an entity with an edge and a note on a document."""
     made = Clone(shutil.copytree(shared.root, up.parent / "ann", symlinks=True), "ann")
-    made.own, made.handed_over = deepcopy(shared.own), deepcopy(shared.handed_over)
+    made.own, made.once_committed = deepcopy(shared.own), deepcopy(shared.once_committed)
     made.git("remote", "set-url", "origin", up.as_uri())
     yield made
     made.close()

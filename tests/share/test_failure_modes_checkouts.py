@@ -104,7 +104,7 @@ def test_worktrees_on_other_branches_share_into_their_own_tree(ann: Clone) -> No
     other = Clone(ann.root.parent / "other", "eve", ann.machine)
     ann.git("worktree", "add", "--quiet", "-b", "feature", other.root)
     other.sync()
-    other.own["feature"], other.handed_over["feature"] = dict(ann.own["main"]), set(ann.handed_over["main"])
+    other.own["feature"], other.once_committed["feature"] = dict(ann.own["main"]), set(ann.once_committed["main"])
     ann.add("FACT-1", title="On main")
     other.add("FACT-1", title="On feature")
     there = ann.changes()

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kbcore.errors import StoreWentBack
+from kbcore.errors import StorageError, StoreWentBack
 from kbcore.maintenance.backup import back_up, restore
 from kbcore.maintenance.epochs import accept
+from kbcore.share.merging import merge
+from kbcore.share.state import find_state
 from kbcore.store import branches
 from tests.support.repository.clones import Clone, hold
 from tests.support.repository.places import caches_at, stores_at
@@ -113,10 +115,61 @@ def test_a_cache_that_is_gone_or_damaged_changes_nothing(ann: Clone, bob: Clone,
         elif (one.suffix == ".db" and "claims" in one.name) == (part == "index"):
             one.write_bytes(b"damage" * 1000)
     again = Clone(bob.root, "bob")
-    again.own, again.handed_over = bob.own, bob.handed_over
+    again.own, again.once_committed = bob.own, bob.once_committed
     hold(again)
     again.resolve("FACT-1", "title", 1)
     again.commit()
     hold(again)
     assert not again.conflicts()
     again.close()
+
+
+@pytest.fixture
+def merged(ann: Clone) -> Clone:
+    """The clone of ann without change files, with sharing off, and a field that a merge made contested."""
+    ann.begin("feature")
+    ann.add("FACT-1", title="By feature")
+    ann.switch("main")
+    ann.add("FACT-1", title="By main")
+    merge(ann.workspace(), "main", "feature", ann.author())
+    shutil.rmtree(ann.root / ".kb/changes")
+    assert ann.workspace().config.share.mode == "off"
+    return ann
+
+
+def test_contested_fields_are_counted_whatever_the_cache_has(merged: Clone) -> None:
+    state = find_state(merged.workspace(), "main", merged.view())
+    assert state is not None
+    assert state.contested == 1
+    merged.close()
+    shutil.rmtree(caches_at(merged.root))
+    again = Clone(merged.root, "ann")
+    assert find_state(again.workspace(), "main", again.view()) == state
+    again.close()
+
+
+def test_changes_that_are_not_shared_are_counted_with_a_deleted_branch_whatever_the_cache_has(merged: Clone) -> None:
+    merged.switch("feature")
+    merged.fact("FACT-3", "Never shared")
+    merged.switch("main")
+    merged.git("branch", "--quiet", "-D", "feature")
+    merged.close()
+    shutil.rmtree(caches_at(merged.root))
+    again = Clone(merged.root, "ann")
+    [found] = branches.collect(again.workspace()).trash
+    assert (found.name, found.unshared) == ("feature", 1)
+    again.close()
+
+
+@pytest.mark.parametrize("there", [b"", b"edited\n"])
+def test_a_file_of_another_content_in_the_place_of_a_new_one_is_not_staged(ann: Clone, there: bytes) -> None:
+    ann.fact("FACT-9")
+    [path] = ann.share(dry_run=True).files
+    (ann.root / path).parent.mkdir(parents=True, exist_ok=True)
+    (ann.root / path).write_bytes(there)
+    with pytest.raises(StorageError, match="another content"):
+        ann.share()
+    assert not ann.git("diff", "--cached", "--name-only")
+    (ann.root / path).unlink()
+    assert [*ann.share().files] == [path]
+    hold(ann)

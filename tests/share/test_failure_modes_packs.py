@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kbcore.checks.against.findings import check_against
-from kbcore.errors import InvalidQuery
+from kbcore.errors import InvalidQuery, StorageError
 from kbcore.extract.changes import FOLDER
 from kbcore.share.packing import find_doubled, pack
 from kbcore.store.history.undo import revert
@@ -351,3 +351,17 @@ def test_in_a_sparse_checkout_only_what_is_there_is_packed(long: Clone, tmp_path
     assert kept not in long.pack().removed
     committed_with_git(long)
     assert kept in long.git("ls-tree", "-r", "--name-only", "HEAD").splitlines()
+
+
+@pytest.mark.parametrize("there", [b"", b"edited\n"])
+def test_a_damaged_pack_of_the_same_name_keeps_the_files_from_being_removed(long: Clone, there: bytes) -> None:
+    [path] = long.pack(dry_run=True).packs
+    (long.root / path).write_bytes(there)
+    before = long.changes()
+    with pytest.raises(StorageError, match="another content"):
+        long.pack()
+    assert long.changes() == before
+    assert not long.git("diff", "--cached", "--name-only")
+    (long.root / path).unlink()
+    assert long.pack().removed
+    hold(long)

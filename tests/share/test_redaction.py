@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -23,6 +25,7 @@ from kbcore.share.health import sharing_findings
 from kbcore.share.state import find_state, find_whole_copies
 from kbcore.storage.lock import held
 from kbcore.store import backup_refs
+from kbcore.store.change_files import LOCK
 from kbcore.view import redacted_changes
 from tests.support.disk.secrets import files_with
 from tests.support.processes.cli import environment, path_with_kb, run_kb
@@ -205,13 +208,73 @@ def test_files_that_git_does_not_know_are_not_staged(ann: Clone) -> None:
     hold(ann)
 
 
+def test_a_damaged_pack_of_the_same_name_keeps_the_old_files_and_is_named(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    [pack] = redact(ann).change_files
+    Path(pack).write_bytes(b"")
+    ann.git("checkout", "HEAD", "--", ".kb/changes")
+    before = ann.changes()
+    answer = redact(ann)
+    assert not answer.is_whole
+    assert Path(pack).name in " ".join(answer.failed)
+    assert ann.changes() == before
+    Path(pack).unlink()
+    assert redact(ann).is_whole
+    assert holds(ann) == []
+
+
+def test_what_was_written_is_named_where_an_old_file_cannot_be_removed(
+    ann: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    files = ann.changes()
+    (ann.root / ".git/index.lock").touch()
+
+    unlink = Path.unlink
+
+    def refused(path: Path, **options: bool) -> None:
+        if path.name in {Path(one).name for one in files}:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        unlink(path, **options)
+
+    with monkeypatch.context() as system:
+        system.setattr(Path, "unlink", refused)
+        answer = redact(ann)
+    (ann.root / ".git/index.lock").unlink()
+    assert not answer.is_whole
+    assert {str(ann.root / path) for path in set(ann.changes()) - set(files)} == {*answer.change_files} != set()
+    assert "The index of" in answer.failed[0]
+    assert "has change files that hold it" in answer.failed[1]
+    assert redact(ann).is_whole
+    assert holds(ann) == []
+
+
+def test_a_change_file_of_another_branch_that_is_refused_and_holds_it_is_named(ann: Clone) -> None:
+    ann.begin("feat")
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    [path] = [one for one in ann.changes() if SECRET in (ann.root / one).read_text()]
+    (ann.root / path).write_text((ann.root / path).read_text().replace('"op":"set"', '"op": "set"'))
+    ann.git("commit", "--quiet", "--all", "-m", "edited by hand")
+    ann.git("switch", "--quiet", "main")
+    found = redaction.preview(ann.workspace(), "main", WANTED)
+    [said] = [one for one in found.elsewhere if "The last commit of feat" in one]
+    assert f"hold it and are not readable: {path}" in said
+
+
 def test_a_redaction_waits_for_who_writes_change_files(ann: Clone) -> None:
     ann.add("FACT-1", title=f"Use {SECRET}")
     ann.commit()
     (ann.root / ".kb/config.json").write_text('{"lockWaitSeconds": 0.2}')
-    machine = ann.machine
-    with held(machine.fs, machine.clock, ann.workspace().folders.cache_dir / "share.lock", command="kb share"):
+    machine, path = ann.machine, ann.workspace().folders.lock_path(LOCK)
+    with held(machine.fs, machine.clock, path, command="kb share"):
         answer = redact(ann)
+        assert path.exists()
+        assert not redact(ann).is_whole
+        shutil.rmtree(caches_at(ann.root))
+        assert not redact(ann).is_whole
     assert not answer.is_whole
     assert "kb share" in " ".join(answer.failed)
     assert holds(ann) != []
@@ -291,7 +354,7 @@ def test_a_sync_that_reads_a_redacted_file_names_what_redacts_the_earlier_record
     )
     [said] = [one for one in state.sentences() if "redacted" in one]
     assert said.startswith("1 change of FACT-1 was redacted by Test, and records of this clone have the values: ")
-    assert "a secret among them is to be revoked and made anew" in said
+    assert "a secret among them is to be revoked and replaced" in said
     redact(bob, Wanted("change", change.id))
     state = find_state(bob.workspace(), "main", bob.view())
     assert state is not None

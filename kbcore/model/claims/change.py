@@ -208,7 +208,8 @@ Claim = (
     | RemoveEdge
     | RedactedField
 )
-_VALUED: Final = (SetField, AddMember, RemoveMember)
+VALUED: Final = (SetField, AddMember, RemoveMember)
+"""The claims with a value."""
 
 
 class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -278,7 +279,7 @@ def fields_redacted(mine: Change, other: Change) -> tuple[str, ...]:
     fields = {
         theirs.field
         for one, theirs in pairs
-        if isinstance(theirs, _VALUED) and theirs.is_redacted and not one.is_redacted
+        if isinstance(theirs, VALUED) and theirs.is_redacted and not one.is_redacted
     }
     if any(isinstance(theirs, RedactedField) and _has_key(one) for one, theirs in pairs):
         fields.add(REDACTED)
@@ -341,7 +342,7 @@ def _claim_hash(claim: Claim) -> str:
     if isinstance(claim, SetField):
         digest = claim.hash or _digest(claim.salt, claim.now)
         claim = SetField(claim.on, claim.field, hash=digest, after=claim.after)
-    elif isinstance(claim, _VALUED):
+    elif isinstance(claim, VALUED):
         digest = claim.hash or _digest(claim.salt, claim.now)
         claim = msgspec.structs.replace(claim, now=msgspec.UNSET, salt="", hash=digest, was=msgspec.UNSET)
     elif isinstance(claim, UnsetField):
@@ -360,7 +361,7 @@ def _digest(salt: str, value: Any) -> str:
 def _without_value(claim: Claim) -> Claim:
     if isinstance(claim, UnsetField):
         return msgspec.structs.replace(claim, was=msgspec.UNSET)
-    if not isinstance(claim, _VALUED) or claim.is_redacted:
+    if not isinstance(claim, VALUED) or claim.is_redacted:
         return claim
     hidden = {"now": msgspec.UNSET, "salt": "", "hash": _digest(claim.salt, claim.now), "was": msgspec.UNSET}
     return msgspec.structs.replace(claim, **hidden)
@@ -388,7 +389,7 @@ def _joined_claim(one: Claim, other: Claim) -> Claim:
     if isinstance(one, RedactedField) or isinstance(other, RedactedField):
         return _nameless(one, other)
     kept = other if other.is_redacted else one
-    if isinstance(kept, (*_VALUED, UnsetField)):
+    if isinstance(kept, (*VALUED, UnsetField)):
         values = [getattr(claim, "was", msgspec.UNSET) for claim in (one, other)]
         if msgspec.UNSET in values or value_key(values[0]) != value_key(values[1]):
             kept = msgspec.structs.replace(kept, was=msgspec.UNSET)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 import msgspec
 
 from kbcore import limits
-from kbcore.model.claims.change import FORMAT, ID_CHARS, SUFFIX, Change, Claim, identified, union
+from kbcore.model.claims.change import FORMAT, ID_CHARS, SUFFIX, VALUED, Change, Claim, identified, union
 from kbcore.model.claims.claim_check import claim_fault
 from kbcore.text import conflict_markers
 from kbcore.text.escaping import has_unsafe, in_quotes
@@ -276,6 +276,7 @@ def _changes(lines: Sequence[str]) -> Iterator[Change]:
                 )
             claims.append(_claim(rest, number + 1))
         change = Change(id=key, claims=tuple(claims), **_members_of(header))
+        _check_hashes(change, [at + 1 + number for number in range(1 + header.claims)])
         _check_id(change, at + 1)
         yield change
         at += 1 + header.claims
@@ -292,6 +293,7 @@ def _packed_changes(lines: Sequence[str]) -> Iterator[Change]:
         except (msgspec.DecodeError, RecursionError) as error:
             _refuse_json(at + 1, error)
         change = Change(id=key, claims=packed.claims or (), **_members_of(packed))
+        _check_hashes(change, [at + 1] * (1 + len(change.claims)))
         _check_id(change, at + 1)
         if last and (_order(last) >= _order(change) or last.at[:_MONTH_CHARS] != change.at[:_MONTH_CHARS]):
             message = "the change is not of the month of the one before it, or not after it"
@@ -336,6 +338,22 @@ def _claim(text: str, line: int) -> Claim:
 
 def _refuse_json(line: int, error: Exception) -> NoReturn:
     raise _RefusedError(line, "not_canonical", f"the line is none that this KB knows: {error}") from error
+
+
+def _check_hashes(change: Change, lines: Sequence[int]) -> None:
+    """Refuse a value beside the hash that replaces it: the id is of the hash, and says nothing of such a value.
+
+    ``lines`` are those of the header and of each claim.
+    """
+    if change.message_hash and (change.message or change.salt):
+        raise _RefusedError(lines[0], "not_canonical", "the line has a message beside the hash that replaces one")
+    for claim, line in zip(change.claims, lines[1:], strict=True):
+        if not isinstance(claim, VALUED):
+            continue
+        if claim.hash and (claim.now is not msgspec.UNSET or claim.salt or claim.was is not msgspec.UNSET):
+            raise _RefusedError(line, "not_canonical", "the line has a value beside the hash that replaces one")
+        if not claim.hash and claim.now is msgspec.UNSET:
+            raise _RefusedError(line, "not_canonical", "the line has neither a value nor the hash that replaces one")
 
 
 def _check_id(change: Change, line: int) -> None:

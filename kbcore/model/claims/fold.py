@@ -202,7 +202,7 @@ class _Claimed(msgspec.Struct):
     """The deletions in spite of which it is to stay."""
 
 
-class _Subjects(msgspec.Struct):
+class _ClaimsByCreation(msgspec.Struct):
     """All that claims are made on, by creation. ``deletions`` are those of creations that are present."""
 
     present: Mapping[str, Change]
@@ -227,7 +227,7 @@ class _Subjects(msgspec.Struct):
         return {key: tuple(sorted(changes)) for key, changes in found.items()}
 
 
-def _collected(present: Mapping[str, Change], documents: Documents) -> _Subjects:
+def _collected(present: Mapping[str, Change], documents: Documents) -> _ClaimsByCreation:
     created = {
         creation_of(change.id, claim.id): claim.id
         for change in present.values()
@@ -235,7 +235,7 @@ def _collected(present: Mapping[str, Change], documents: Documents) -> _Subjects
         if isinstance(claim, Create)
     }
     stated = [creation_of(DOCUMENT, key) for key in documents.fields]
-    found = _Subjects(present, {key: _Claimed() for key in [*created, *stated]}, created, [], [])
+    found = _ClaimsByCreation(present, {key: _Claimed() for key in [*created, *stated]}, created, [], [])
     for change in present.values():
         meant: dict[EntityRef, list[str]] = {}
         for at, claim in enumerate(change.claims):
@@ -298,7 +298,7 @@ def _meant(change: str, ref: EntityRef, present: Collection[str], documents: Doc
     return found
 
 
-def _entity(key: str, of: list[str], subjects: _Subjects, documents: Documents) -> Entity:
+def _entity(key: str, of: list[str], subjects: _ClaimsByCreation, documents: Documents) -> Entity:
     parts = [subjects.claimed[one] for one in of]
     created = [one for one in of if one in subjects.created_ids]
     stated = documents.fields.get(key, {})

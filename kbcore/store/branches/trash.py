@@ -467,10 +467,10 @@ def _unshared(workspace: Workspace, other: str, branch: str) -> int:
 
     0 where changes are neither shared nor merged, and so no index is to be made of them.
     """
-    changes = workspace.changes(branch)
-    if workspace.config.share.mode == "off" and not changes.is_there():
+    is_off = workspace.config.share.mode == "off"
+    if is_off and not workspace.store(branch).read(lambda view: view.has_shared_changes()):
         return 0
-    ids = {one.change.id for one in changes.read(lambda index, seq: index.unshared(seq))}
+    ids = {one.change.id for one in workspace.changes(branch).read(lambda index, seq: index.unshared(seq))}
     if ids and other and workspace.folders.has_store(workspace.answering(other)):
         ids -= workspace.changes(other).read(lambda index, _: index.bodies(ids)).keys()
     return len(ids)

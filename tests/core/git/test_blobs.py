@@ -118,3 +118,19 @@ def test_the_commits_that_changed_a_file_are_those_of_all_refs_and_reflogs(root)
     found = blobs.commits_changing(find_repository(root), ENV, "a")
     assert found is not None
     assert {*found} == {first, second, git(root, "rev-parse", "other")}
+
+
+def test_files_have_the_author_of_the_last_commit_that_added_them(root):
+    repo, env = find_repository(root), git_env()
+    names = {"a.txt": "Ann", "b ü\n.txt": "Bob", "c.txt": "Ann"}
+    for name, author in names.items():
+        commit_files(root, {name: name})
+        git(root, "commit", "-q", "--amend", "--no-edit", "--author", f"{author} <a@example.org>")
+    commit_files(root, {"c.txt": "changed"})
+    git(root, "rm", "-q", "a.txt")
+    git(root, "commit", "-q", "-m", "gone")
+    commit_files(root, {"a.txt": "back"})
+    git(root, "commit", "-q", "--amend", "--no-edit", "--author", "Eve <e@example.org>")
+    found = blobs.authors_of_addition(repo, env, [*names, "absent.txt"])
+    assert found == {**names, "a.txt": "Eve"}
+    assert blobs.authors_of_addition(repo, env, []) == {}

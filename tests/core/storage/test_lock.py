@@ -178,7 +178,7 @@ class Counting(FakeClock):
 
 def pauses_of_a_waiter(path: Path, wait_s: float, *, is_next: bool = True) -> list[float]:
     clock = Counting()
-    with lock.held(FS, CLOCK, path), lock.Claim(FS, path.parent) as queue:
+    with lock.held(FS, CLOCK, path), lock.QueueLock(FS, path.parent) as queue:
         assert is_next or queue.take()
         with pytest.raises(LockTimeout), lock.held(FS, clock, path, wait_s=wait_s):
             pass
@@ -225,14 +225,14 @@ def test_a_wait_ends_when_the_work_is_stopped(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_keeps_nobody_from_being_next(tmp_path: Path) -> None:
     ready, go = os.pipe()
-    with lock.Claim(FS, tmp_path) as queue:
+    with lock.QueueLock(FS, tmp_path) as queue:
         assert queue.take()
         child = os.fork()
         if child == 0:
             os.close(go)
             os.read(ready, 1)
             os._exit(0)
-    with lock.Claim(FS, tmp_path) as other:
+    with lock.QueueLock(FS, tmp_path) as other:
         assert other.take()
     os.close(go)
     os.close(ready)
@@ -297,7 +297,7 @@ class Freeing(FakeClock):
 def test_one_that_was_stopped_while_it_was_next_delays_the_others_for_half_a_second(
     tmp_path: Path, stopped: bool, within_s: float
 ) -> None:
-    with contextlib.ExitStack() as holder, lock.Claim(FS, tmp_path) as queue:
+    with contextlib.ExitStack() as holder, lock.QueueLock(FS, tmp_path) as queue:
         holder.enter_context(lock.held(FS, CLOCK, tmp_path / "lock"))
         assert queue.take() or not stopped
         if not stopped:
@@ -310,7 +310,7 @@ def test_one_that_was_stopped_while_it_was_next_delays_the_others_for_half_a_sec
 
 def test_a_free_lock_is_taken_at_once_whoever_is_next(tmp_path: Path) -> None:
     clock = FakeClock()
-    with lock.Claim(FS, tmp_path) as queue:
+    with lock.QueueLock(FS, tmp_path) as queue:
         assert queue.take()
         with lock.held(FS, clock, tmp_path / "lock", wait_s=0):
             assert clock.elapsed_s < 0.002
@@ -349,7 +349,7 @@ def test_what_is_to_be_done_meanwhile_is_done_once_and_only_by_one_that_waits(tm
         lock.held(FS, CLOCK, tmp_path / "lock", meanwhile=lambda: 1 // 0),
     ):
         pass
-    with lock.Claim(FS, tmp_path) as queue:
+    with lock.QueueLock(FS, tmp_path) as queue:
         assert queue.take(), "nobody is next any more"
 
 

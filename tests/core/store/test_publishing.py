@@ -182,12 +182,12 @@ def test_beside_others_nothing_is_published_where_another_process_did_meanwhile(
     made.commit([put(f"L-{number}") for number in range(2100)])
     committed(made, store, ["P"])
     new = base_file(made)
-    with lock.Claim(RealFs(), made.cache_dir) as claim, ThreadPoolExecutor(1) as pool:
-        assert claim.take()
+    with lock.QueueLock(RealFs(), made.cache_dir) as queue, ThreadPoolExecutor(1) as pool:
+        assert queue.take()
         waits = pool.submit(store.publish_from_new_view, 60.0)
         with pytest.raises(TimeoutError):
             waits.result(0.2)
-        claim.__exit__()
+        queue.__exit__()
         waits.result()
     assert base_file(made) == new
     assert view_of(store).tail_rows == 2
@@ -205,8 +205,8 @@ def test_a_publication_beside_others_ends_when_it_is_stopped(made: Stored) -> No
             store.publish_from_new_view(60.0)
 
     old = base_file(made)
-    with lock.Claim(RealFs(), made.cache_dir) as claim, ThreadPoolExecutor(1) as pool:
-        assert claim.take()
+    with lock.QueueLock(RealFs(), made.cache_dir) as queue, ThreadPoolExecutor(1) as pool:
+        assert queue.take()
         waits = pool.submit(publish)
         work.stop()
         waits.result()
@@ -228,8 +228,8 @@ def test_a_reader_takes_a_base_that_was_published_before_it_folds_a_long_tail(ma
 def test_while_another_process_publishes_nothing_is_done_for_a_while(made: Stored) -> None:
     published(made)
     old = (made.cache_dir / VIEW).stat().st_ino
-    with lock.Claim(RealFs(), made.cache_dir) as claim:
-        assert claim.take()
+    with lock.QueueLock(RealFs(), made.cache_dir) as queue:
+        assert queue.take()
         lengthen(made)
         assert (made.cache_dir / VIEW).stat().st_ino == old
         assert made.view().tail_rows == 3 * 901

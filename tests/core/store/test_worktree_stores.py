@@ -17,9 +17,10 @@ from kbcore.errors import ReadOnlyStore, StorageError, StoreWentBack
 from kbcore.maintenance.adopting import adopt
 from kbcore.maintenance.doctor import diagnose
 from kbcore.storage import head
-from kbcore.store import branches, pointer, unread
+from kbcore.store import branches, change_files, pointer, settings_edit, unread
 from kbcore.store.branches import lost
 from kbcore.store.pool import Machine
+from kbcore.store.settings_edit import change_settings
 from kbcore.store.workspace import Workspace, open_workspace
 from tests.core.store.relocated import NO_SYNC, Interrupted, in_worktree, opened, req, status_of
 from tests.support.disk.faultfs import NoSyncFs
@@ -54,6 +55,23 @@ def test_a_store_that_is_made_in_the_worktree_has_no_mark_of_the_git_directory(t
     project = in_worktree(root, tmp_path)
     project.apply(entities=[req("A")])
     assert head.read(NO_SYNC, root / ".kb/branches/main").features_required == ()
+    project.close()
+
+
+def test_locks_of_files_of_the_worktree_are_with_the_stores_and_not_in_the_cache(
+    older: Project, tmp_path: Path
+) -> None:
+    project = in_worktree(older.root, tmp_path)
+    project.apply(entities=[req("NEW")])
+    workspace = opened(project)
+    with change_files.locked(workspace):
+        change_settings(workspace, lambda text: text)
+        shutil.rmtree(workspace.folders.cache_dir)
+        for name in (change_files.LOCK, settings_edit.LOCK):
+            assert workspace.folders.lock_path(name) == shown(older) / f".{name}.lock"
+            assert workspace.folders.lock_path(name).is_file()
+    assert status_of(older) == ""
+    assert {name for name, _ in branches.stores(workspace)} == {"main", "topic"}
     project.close()
 
 

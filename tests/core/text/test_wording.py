@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.text.wording import pluralize
+from kbcore.text.wording import is_or_are, it_or_them, pluralize
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,8 @@ from kbcore.text.wording import pluralize
 )
 def test_one_is_singular_and_all_else_plural(number, noun, words):
     assert pluralize(number, noun) == words
+
+
+@pytest.mark.parametrize(("number", "words"), [(0, "are them"), (1, "is it"), (2, "are them")])
+def test_the_verb_and_the_pronoun_are_those_of_the_number(number, words):
+    assert f"{is_or_are(number)} {it_or_them(number)}" == words

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import sqlite3
 import threading
 
+import pytest
+
 from kbcore.view.cache_files import CLAIMS
+from kbcore.view.claim_index import ClaimIndex, IndexNotWritten
 
 
 def entity(key, **fields):
@@ -36,6 +40,37 @@ def test_a_damaged_one_is_made_again(project):
     path = project.workspace().folders.cache_of("main") / CLAIMS
     path.write_bytes(b"no database" * 1000)
 
+    assert listed(project.workspace().store("main")) == whole
+
+
+def test_a_full_disk_is_reported_as_what_it_is(project, tmp_path):
+    project.apply(entities=[entity("S-1")])
+    store = project.workspace().store("main")
+    index = ClaimIndex(str(tmp_path / "index.db"))
+    index.rows("pragma max_page_count = 5")
+    with pytest.raises(IndexNotWritten, match="full"):
+        index.update(project.machine.fs, project.workspace().folders.directory_of("main"), store.head())
+    index.close()
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_it_is_made_in_memory_where_its_file_cannot_grow(project, is_there):
+    project.apply(entities=[entity("S-0")])
+    store, whole = project.workspace().store("main"), []
+    path = project.workspace().folders.cache_of("main") / CLAIMS
+    if is_there:
+        listed(store)
+    for number in range(1, 60):
+        project.apply(entities=[entity(f"S-{number}", attributes={"text": "x" * 2000})])
+    size_bytes = path.stat().st_size if is_there else 8192
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        whole = listed(store)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert len(whole) == 60
+    path.unlink(missing_ok=True)
     assert listed(project.workspace().store("main")) == whole
 
 

@@ -27,6 +27,7 @@ from kbcore.model.claims.change import (
     identified,
 )
 from kbcore.model.claims.fold import ABSENT, Documents, Field, FoldedClaims, fold
+from tests.support.generators import new_claims
 
 IDS: Final = ("A", "B", "C")
 FIELDS: Final = ("title", "attributes.k")
@@ -149,7 +150,7 @@ def _claims(what: str, state: FoldedClaims, choices: Sequence[int], *, salt: str
         return _claims_of_edge(what, state, choices, salt)
     if what == "link":
         target = _one_of(IDS, second)
-        return (edits.add_edge(state, _one_of("tu", third), _one_of(IDS, first), target),)
+        return (new_claims.add_edge(state, _one_of("tu", third), _one_of(IDS, first), target),)
     if what == "foreign":  # no edit makes it, a file may hold it
         on = EntityRef(_one_of(IDS, first))
         return (_one_of((Delete(on), Keep(on), Rename(on, _one_of(IDS, second))), third),)
@@ -166,14 +167,14 @@ def _claims_of_edge(what: str, state: FoldedClaims, choices: Sequence[int], salt
     key = _one_of([*state.edges], choices[0])
     edge = state.edges[key]
     if what == "unlink":
-        return (edits.remove_edge(state, key),) if edge.additions else ()
+        return (new_claims.remove_edge(state, key),) if edge.additions else ()
     if not {edge.from_id, edge.to_id} <= state.entities.keys() | state.edges.keys():
         return ()  # KB refuses to write of an edge to what is not there
     if what == "confirm":
         return (AddMember(edits.edge(state, key), CONFIRMED, now=_one_of(DIGESTS, choices[1]), salt=salt),)
     if what == "link_edge":
-        return (edits.add_edge(state, "about", key, _one_of(IDS, choices[1])),)
-    return (edits.set_field(state, key, "confidence", _one_of((0.1, 0.9), choices[1]), salt=salt),)
+        return (new_claims.add_edge(state, "about", key, _one_of(IDS, choices[1])),)
+    return (new_claims.set_field(state, key, "confidence", _one_of((0.1, 0.9), choices[1]), salt=salt),)
 
 
 def _claims_of_entity(what: str, state: FoldedClaims, key: str, choices: Sequence[int], salt: str) -> tuple[Any, ...]:
@@ -183,13 +184,13 @@ def _claims_of_entity(what: str, state: FoldedClaims, key: str, choices: Sequenc
     claims: tuple[Any, ...] = ()
     if what == "set" and not is_stated:
         values = TITLES if field == "title" else VALUES
-        claims = (edits.set_field(state, key, field, _one_of(values, second), salt=salt),)
+        claims = (new_claims.set_field(state, key, field, _one_of(values, second), salt=salt),)
     elif what == "unset" and not is_stated and field in entity.fields:
-        claims = (edits.unset_field(state, key, field),)
+        claims = (new_claims.unset_field(state, key, field),)
     elif what == "add":
-        claims = (edits.add_member(state, key, "tags", _one_of(MEMBERS, first), salt=salt),)
+        claims = (new_claims.add_member(state, key, "tags", _one_of(MEMBERS, first), salt=salt),)
     elif what == "remove" and entity.sets.get("tags"):
-        claims = (edits.remove_member(state, key, "tags", _one_of([*entity.sets["tags"]], first), salt=salt),)
+        claims = (new_claims.remove_member(state, key, "tags", _one_of([*entity.sets["tags"]], first), salt=salt),)
     elif what == "delete" and is_created:
         claims = (edits.delete(state, key),)
     elif what == "keep":

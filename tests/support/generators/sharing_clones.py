@@ -86,7 +86,7 @@ class Clone:
         self.state = State()
         self.seq = 0
         self.own: dict[str, Change] = {}
-        self.handed_over = set[str]()
+        self.once_committed = set[str]()
         self.tree: dict[str, tuple[Change, ...]] = {}
         self.committed = set[str]()
         self._read: dict[str, tuple[Change, ...]] = {}
@@ -120,7 +120,7 @@ class Clone:
         shared = SharedChanges(self.index, self.seq, found)
         ops = shared.operations(_copied(self.state), _copied(self.state))
         self._read = dict(self.tree)
-        self.handed_over |= {
+        self.once_committed |= {
             change.id
             for path in self.committed & self.tree.keys()
             for change in self.tree[path]
@@ -187,7 +187,7 @@ class Clone:
 
     def present(self) -> list[Change]:
         """Return the changes that are to hold: those of the files, and its own that no committed file ever held."""
-        own = [one for key, one in self.own.items() if key not in self.handed_over]
+        own = [one for key, one in self.own.items() if key not in self.once_committed]
         return [*own, *(change for changes in self.tree.values() for change in changes)]
 
 

@@ -58,7 +58,7 @@ class Clone(Project):
         self.machine = machine or self.machine
         self.actor = actor
         self.own: dict[str, dict[str, Change]] = {}
-        self.handed_over: dict[str, set[str]] = {}
+        self.once_committed: dict[str, set[str]] = {}
         self._committed: dict[str, dict[str, tuple[Change, ...]]] = {}
         self.is_sparse = False
         """Files that are not in the worktree are in the commit all the same."""
@@ -86,7 +86,7 @@ class Clone(Project):
     def follow(self, origin: str) -> None:
         """Note that the branch which is checked out goes on with the records of another one."""
         self.own[self.branch] = dict(self.own.get(origin, {}))
-        self.handed_over[self.branch] = set(self.handed_over.get(origin, ()))
+        self.once_committed[self.branch] = set(self.once_committed.get(origin, ()))
 
     def add(self, key: str, *, expected_seq: int | None = None, **fields: Any) -> Outcome:
         """Write an entity, or fields of one; with ``expected_seq`` a conflict was seen."""
@@ -164,7 +164,7 @@ class Clone(Project):
         answer = super().sync(files, **options)
         committed = {change.id for changes in self.committed().values() for change in changes}
         own = self.own.setdefault(self.branch, {})
-        self.handed_over.setdefault(self.branch, set()).update(own.keys() & committed)
+        self.once_committed.setdefault(self.branch, set()).update(own.keys() & committed)
         return answer
 
     def push(self, *options: str) -> None:
@@ -211,10 +211,10 @@ class Clone(Project):
         if not self.is_sparse:
             files = {path: changes for path, changes in files.items() if path in there}
         files |= {path: _changes(path, there[path].read_bytes()) for path in there.keys() - files.keys()}
-        own, handed_over = self.own.get(self.branch, {}), {*self.handed_over.get(self.branch, ())}
+        own, once_committed = self.own.get(self.branch, {}), {*self.once_committed.get(self.branch, ())}
         if is_synced:
-            handed_over |= {change.id for changes in self.committed().values() for change in changes}
-        kept = [change for key, change in own.items() if key not in handed_over]
+            once_committed |= {change.id for changes in self.committed().values() for change in changes}
+        kept = [change for key, change in own.items() if key not in once_committed]
         noted = redacted_changes.noted(self.machine.fs, self.workspace().folders.branches_dir)
         shared = (change for changes in files.values() for change in changes)
         return [without(one, noted.get(one.id)) for one in (*kept, *shared)]

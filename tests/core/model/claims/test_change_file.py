@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbcore import limits
 from kbcore.model.claims.change import SELF, Change, Create, EntityRef, SetField, identified, redacted
-from kbcore.model.claims.change_file import decode, encode, path_of
+from kbcore.model.claims.change_file import decode, encode, packs, path_of
 from kbcore.text.problems import FileProblem
 from tests.support.effort.scale import tries
 from tests.support.generators.change_histories import DOCUMENTS, play, random_steps
@@ -94,6 +95,36 @@ def test_a_file_that_is_not_as_it_was_written_is_refused_with_its_place(data: by
     found = problem(data)
     assert (found.line, found.code) == (line, code)
     assert found.hint
+
+
+HIDDEN = redacted(CHANGE, message=True, claims=[1])
+FORGED = (
+    (msgspec.structs.replace(HIDDEN, message="forged"), 1),
+    (msgspec.structs.replace(HIDDEN, salt="s0"), 1),
+    *(
+        (
+            msgspec.structs.replace(
+                HIDDEN, claims=(HIDDEN.claims[0], msgspec.structs.replace(HIDDEN.claims[1], **one))
+            ),
+            3,
+        )
+        for one in ({"now": "forged"}, {"now": None}, {"salt": "s1"}, {"was": "forged"})
+    ),
+    (msgspec.structs.replace(CHANGE, claims=(Create("A"), SetField(A, "title"))), 3),
+)
+"""Changes with what the id says nothing of, and one without a value; and the lines of their files."""
+
+
+@pytest.mark.parametrize(("change", "line"), FORGED, ids=range(len(FORGED)))
+def test_a_value_beside_its_hash_and_a_claim_with_neither_are_refused_with_their_line(
+    change: Change, line: int
+) -> None:
+    data = encode([change])
+    found = problem(data, path_of([change], data))
+    assert (found.line, found.code) == (line, "not_canonical")
+    [(name, packed)] = packs([change]).items()
+    found = problem(packed, name)
+    assert (found.line, found.code) == (1, "not_canonical")
 
 
 def test_a_file_under_another_name_is_refused_with_the_name_that_it_should_have() -> None:

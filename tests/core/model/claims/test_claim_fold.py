@@ -8,6 +8,7 @@ from kbcore.ids import link_id
 from kbcore.model.claims import edits
 from kbcore.model.claims.change import MAX_SEEN, SELF, Change, Create, EntityRef, SetField, identified
 from kbcore.model.claims.fold import ABSENT, Documents, FoldedClaims, fold
+from tests.support.generators import new_claims
 
 NOTHING = fold([])
 
@@ -33,7 +34,7 @@ class Clone:
         return self.write(Create(key), *(SetField(new, name, now=value) for name, value in fields.items()))
 
     def set(self, key: str, field: str, value: Any) -> Change:
-        return self.write(edits.set_field(self.state, key, field, value))
+        return self.write(new_claims.set_field(self.state, key, field, value))
 
     def shown(self, key: str, field: str) -> Any:
         return self.state.entities[key].fields[field].shown
@@ -149,10 +150,10 @@ def test_equal_values_of_two_writers_are_no_conflict_and_another_kind_of_value_i
 def test_an_addition_that_a_removal_did_not_see_survives() -> None:
     start = Clone()
     start.create("A")
-    start.write(edits.add_member(start.state, "A", "tags", "red"))
+    start.write(new_claims.add_member(start.state, "A", "tags", "red"))
     mine, other = Clone(*start.changes), Clone(*start.changes)
-    gone = mine.write(edits.remove_member(mine.state, "A", "tags", "red"))
-    again = other.write(edits.add_member(other.state, "A", "tags", "red", salt="again"))
+    gone = mine.write(new_claims.remove_member(mine.state, "A", "tags", "red"))
+    again = other.write(new_claims.add_member(other.state, "A", "tags", "red", salt="again"))
     assert mine.state.entities["A"].sets == {}
     assert [*fold([*start.changes, gone, again]).entities["A"].sets["tags"]] == ["red"]
 
@@ -161,14 +162,14 @@ def test_edges_follow_a_renamed_entity_and_their_removal_does_too() -> None:
     clone = Clone()
     clone.create("A")
     clone.create("B")
-    clone.write(edits.add_edge(clone.state, "depends_on", "A", "B"))
+    clone.write(new_claims.add_edge(clone.state, "depends_on", "A", "B"))
     [edge] = clone.state.edges
-    clone.write(edits.add_edge(clone.state, "about", edge, "A"))
+    clone.write(new_claims.add_edge(clone.state, "about", edge, "A"))
     clone.write(edits.rename(clone.state, "A", "C"))
     inner = link_id("depends_on", "", "C", "B")
     assert {*clone.state.edges} == {inner, link_id("about", "", inner, "C")}
     assert clone.state.entities["C"].former_ids == ("A",)
-    clone.write(edits.remove_edge(clone.state, inner))
+    clone.write(new_claims.remove_edge(clone.state, inner))
     assert {*clone.state.edges} == {link_id("about", "", inner, "C")}
 
 
@@ -183,11 +184,14 @@ def _edge_of_a_deleted_entity_beside_that_of_its_successor() -> tuple[Clone, lis
         if clone is other:
             other.create("A", type="req", title="of another clone")
         end = "B" if clone is one else "A"
-        clone.write(edits.add_edge(clone.state, "depends_on", end, "T"))
-        clone.write(edits.set_field(clone.state, link_id("depends_on", "", end, "T"), "confidence", value))
+        clone.write(new_claims.add_edge(clone.state, "depends_on", end, "T"))
+        clone.write(new_claims.set_field(clone.state, link_id("depends_on", "", end, "T"), "confidence", value))
     merged = Clone(*one.changes, *other.changes)
     gone = link_id("depends_on", "", "A", "T")
-    return merged, [merged.write(edits.remove_edge(merged.state, gone)), merged.write(edits.delete(merged.state, "A"))]
+    return merged, [
+        merged.write(new_claims.remove_edge(merged.state, gone)),
+        merged.write(edits.delete(merged.state, "A")),
+    ]
 
 
 def test_a_deletion_with_an_edge_leaves_the_edge_of_an_entity_that_had_the_id_before_as_it_is() -> None:
@@ -211,7 +215,7 @@ def test_an_edge_to_two_creations_follows_the_one_that_lives() -> None:
     other.create("A", title="two")
     for creation in (mine.state.entities["A"].of[0], other.state.entities["A"].of[0]):
         both = Clone(*mine.changes, *other.changes)
-        both.write(edits.add_edge(both.state, "about", "A", "B"))
+        both.write(new_claims.add_edge(both.state, "about", "A", "B"))
         gone = mine if creation.startswith(other.changes[0].id) else other
         both.changes.append(Clone(*gone.changes).write(edits.delete(gone.state, "A")))
         both.write(edits.rename(both.state, "A", "C"))
@@ -246,7 +250,7 @@ def test_two_records_of_one_moment_with_other_content_are_two_changes() -> None:
 def test_no_value_is_a_value_that_may_be_contested() -> None:
     start = Clone()
     start.create("A", title="one")
-    mine = Clone(*start.changes).write(edits.unset_field(start.state, "A", "title"))
+    mine = Clone(*start.changes).write(new_claims.unset_field(start.state, "A", "title"))
     other = Clone(*start.changes).set("A", "title", "two")
     found = fold([*start.changes, mine, other]).entities["A"].fields["title"]
     assert {one.value for one in found.values} == {ABSENT, "two"}
