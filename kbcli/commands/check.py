@@ -178,7 +178,7 @@ def _check(session: Session, asked: CheckRequest) -> int:
         if not (content.seq or content.pending_files):
             empty_note = nothing_read(opened.workspace) if files.freshness == "current" else ""
             session.output.note(
-                escape_controls(empty_note)
+                escaped_sentence(empty_note)
                 or f"There is nothing to check yet: {session.sync_command()} reads documents."
             )
     return exits.DONE if content.report.passes(asked.fail_on) else exits.VIOLATIONS

@@ -35,7 +35,7 @@ def run(
         typer.Option("--format", help=TABLE_FORMAT),
     ] = None,
 ) -> None:
-    """Show what a change of an entity or a file affects, and which tests to run.
+    """Show what a change affects, and which tests to run.
 
     A file stands for all symbols and documents in it, a line for the innermost symbol around it.
     Effects go along edges of every type, as `kb schema` says of each, directly and through others. Also shows which

@@ -44,7 +44,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "delete": Listed("delete", "Remove entities or edges."),
     "check": Listed("check", "Run the rules."),
     "coverage": Listed("coverage", "Show which requirements are specified, verified and implemented."),
-    "impact": Listed("impact", "Show what a change of an entity or a file affects, and which tests to run."),
+    "impact": Listed("impact", "Show what a change affects, and which tests to run."),
     "graph": Listed("graph", "Draw a part of the graph as Mermaid or DOT."),
     "log": Listed("log", "Show what changed, newest first."),
     "diff": Listed("diff", "Show what changed between two points of the history."),

@@ -11,7 +11,7 @@ from kbcore.query.known import known_paths
 from kbcore.query.meaning import path_of
 from kbcore.query.subject import COLUMNS, Subject, subject_of
 from kbcore.text.suggest import near_ones
-from kbcore.view.tables import Rows
+from kbcore.view.tables import IS_TEXT_OF, Rows
 
 _OF_FILE: Final = "json_extract_string(n.attributes, '$.file')"
 
@@ -37,7 +37,8 @@ def place_in(text: str, root: str, start: str = "") -> PlaceInFile:
 def entities_of(rows: Rows, path: str, at: int | None) -> list[Subject]:
     """Return the entities of a file as of a seq (None: the head), in the order of their ids."""
     statement = sql.statement(at)
-    of_path = f"(n.path = {statement.bind(path)} or n.type = 'symbol' and {_OF_FILE} = {statement.bind(path)})"
+    bound = statement.bind(path)
+    of_path = f"(n.path = {bound} or {IS_TEXT_OF} = {bound} or n.type = 'symbol' and {_OF_FILE} = {bound})"
     sql_text = f"select {COLUMNS} from {statement.node} n where {of_path} order by n.id"  # noqa: S608 - fixed names
     return [subject_of(row) for row in rows(sql_text, statement.params)]
 

@@ -28,7 +28,8 @@ select exists (from node where id = $1) or exists (from node where contains(attr
 """
 _GLOB_SIGNS: Final = frozenset("*?[")
 _PATHS: Final = """
-select path from node where path <> '' union select path from node_history where path <> ''
+select path from node where path <> '' union select text_ref from node
+  where json_extract_string(owners, '$.text_ref') = text_ref union select path from node_history where path <> ''
 union select json_extract_string(attributes, '$.file') from node where type = 'symbol'
   and json_type(attributes, '$.file') = 'VARCHAR'
 union select path from source

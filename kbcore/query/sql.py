@@ -14,7 +14,7 @@ from kbcore.query import comparing, walk
 from kbcore.query.keys import RESOLVED, key_of
 from kbcore.query.request import Pattern, Query
 from kbcore.view.as_of import as_of
-from kbcore.view.tables import LINK, NODE, SOURCE, WHOLE, Columns
+from kbcore.view.tables import IS_TEXT_OF, LINK, NODE, SOURCE, WHOLE, Columns
 
 _FEW: Final = 8
 """Up to so many ids an edge look-up by index beats one scan."""
@@ -198,7 +198,7 @@ def _of_paths(statement: _Statement, query: Query) -> str:
     if query.is_edge:
         return f"list_has_any(n.files, {bound})"
     return (
-        f"(n.path in (select unnest({bound})) or n.type = 'symbol' "
+        f"(n.path in (select unnest({bound})) or {IS_TEXT_OF} in (select unnest({bound})) or n.type = 'symbol' "
         f"and json_extract_string(n.attributes, '$.file') in (select unnest({bound})))"
     )
 

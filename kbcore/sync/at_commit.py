@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from kbcore import gc_pause
@@ -12,7 +13,9 @@ from kbcore.store.branch_store import BranchStore
 from kbcore.store.history.moment import WITHOUT_RECORD, Meant, read_meant
 from kbcore.store.history.when import SHOWN_COMMIT, When
 from kbcore.store.workspace import Workspace
+from kbcore.sync.active_extractors import wanted
 from kbcore.sync.documents import Documents
+from kbcore.sync.file_dates import dates_of, document_folders
 from kbcore.text.escaping import in_quotes
 from kbcore.view.scratch_copy import scratch_copy
 from kbcore.view.view import View
@@ -40,7 +43,8 @@ def read_point(
     def of_documents(view: View) -> T:
         with gc_pause.paused(), scratch_copy(view, 0) as copy:
             tree = blobs.tree_of(workspace.repo, workspace.machine.env, point.commit)
-            Documents(workspace, store.claims).sync_tree(copy, tree)
+            dates = partial(dates_of, workspace, point.commit, document_folders(wanted(workspace)), is_kept=False)
+            Documents(workspace, store.claims).sync_tree(copy, tree, dates)
             return use(copy, Meant(copy.seq, said, is_of_documents=True))
 
     return store.read(of_documents)

@@ -42,6 +42,14 @@ if TYPE_CHECKING:
     from kbcore.view.claim_index import ClaimIndex
 
 
+Dates = Callable[[Collection[str]], Mapping[str, DocumentDates]]
+
+
+def no_dates(_: Collection[str]) -> Mapping[str, DocumentDates]:
+    """Return that git knows no date of any file."""
+    return {}
+
+
 class FileSources(msgspec.Struct, frozen=True):
     """The access to files: ``gone`` are those that do not exist any more."""
 
@@ -55,7 +63,7 @@ class FileSources(msgspec.Struct, frozen=True):
     """Returns the index of the changes of the branch that a view is of; None: there are none."""
     committed: Callable[[Collection[str]], Collection[str]] = lambda _: ()
     """Returns those of these files that HEAD has, as they are."""
-    dates: Callable[[Collection[str]], Mapping[str, DocumentDates]] = lambda _: {}
+    dates: Dates = no_dates
     """Returns what git knows of when these files came and changed."""
     begun: tuple[BegunRename, ...] = ()
     """A rename whose record may be missing; it counts where a file is as the rename writes it."""

@@ -21,7 +21,7 @@ from kbcore.model.state import Changes, Stamp
 from kbcore.store.workspace import Workspace
 from kbcore.sync.active_extractors import as_defined, wanted
 from kbcore.sync.blob_hash_cache import BlobSums
-from kbcore.sync.comparison import FileSources, compare
+from kbcore.sync.comparison import Dates, FileSources, compare, no_dates
 from kbcore.sync.pending import recorded_files
 from kbcore.sync.scan import (
     ActiveExtractor,
@@ -90,14 +90,14 @@ class Documents:
         ]
         return Differing(tree, files, read, gone)
 
-    def sync_tree(self, copy: View, tree: Tree) -> Changes:
+    def sync_tree(self, copy: View, tree: Tree, dates: Dates = no_dates) -> Changes:
         """Change a copy of a view as a sync of the files of a tree would; returns what that changed.
 
-        Raises: ``GitUnusable``.
+        ``dates`` is as ``FileSources`` has it. Raises: ``GitUnusable``.
         """
-        return self.sync_files(copy, self.differing(copy, tree))
+        return self.sync_files(copy, self.differing(copy, tree), dates)
 
-    def sync_files(self, copy: View, found: Differing) -> Changes:
+    def sync_files(self, copy: View, found: Differing, dates: Dates = no_dates) -> Changes:
         """Do as ``sync_tree`` with what was found to differ from the copy. Raises: ``GitUnusable``."""
         if not found:
             return Changes()
@@ -112,7 +112,8 @@ class Documents:
         def as_taken_in(_: View, paths: Collection[str]) -> list[FoundFile]:
             return [found.files[path] for path in sorted(paths) if path in found.files]
 
-        ways = FileSources(copy.schema(self.schema), found.gone, read_whole, as_taken_in, self._claims)
+        schema = copy.schema(self.schema)
+        ways = FileSources(schema, found.gone, read_whole, as_taken_in, self._claims, dates=dates)
         last = compare(copy, stamp, found.read, ways).last
         copy.overlay(stamp, last.changes, ops=last.ops)
         return last.changes

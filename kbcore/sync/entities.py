@@ -429,14 +429,17 @@ def _committer(case: _Case, lost: AbstractSet[str]) -> dict[str, Any]:
 
 
 def _plan_parts(plan: EntityPlan, readings: Sequence[FileReading], state: State, schema: Schema, past: Past) -> None:
+    mains = {key: path for path, ids in plan.accepted.items() for key in ids}
     for reading in readings:
         for entity in reading.facts.entities:
             if entity.is_part:
-                _plan_part(_Case(plan, reading, entity, state.nodes.get(entity.id), past), schema)
+                node = state.nodes.get(entity.id)
+                main = mains.get(entity.id) or (node.path if node else "")
+                _plan_part(_Case(plan, reading, entity, node, past), schema, main)
 
 
-def _plan_part(case: _Case, schema: Schema) -> None:
-    """Plan what a file states of an entity that another file defines; without that one it states nothing."""
+def _plan_part(case: _Case, schema: Schema, main: str) -> None:
+    """Plan what a file states of an entity that another file, ``main``, defines; without that it states nothing."""
     entity, node, path = case.entity, case.node, case.path
     type_ = case.plan.types.get(entity.id, node.type if node and node.path else None)
     definition = schema.entities.get(type_) if type_ else None
@@ -456,7 +459,12 @@ def _plan_part(case: _Case, schema: Schema) -> None:
     mine = {name for name, owner in owners.items() if owner == path}
     unset = () if case.is_held else tuple(sorted(mine - wanted.keys()))
     if values or unset:
-        case.plan.ops.append(PutNode(id=entity.id, base=node.version if node else 0, set=values, unset=unset, src=path))
+        base = node.version if node else 0
+        case.plan.ops.append(PutNode(id=entity.id, base=base, set=values, unset=unset, src=path))
+        # The entity is that of its own file, and a new one has the dates of both.
+        dates = [case.past.dates[one].updated_at for one in (path, main) if node is None and one in case.past.dates]
+        stamps = {"source": main} | ({"updated_at": max(dates)} if dates else {})
+        case.plan.ops.append(PutNode(id=entity.id, base=base, set=stamps))
     case.plan.accepted[path][entity.id] = None
 
 
@@ -590,6 +598,8 @@ def _drop(plan: EntityPlan, node: Node, schema: Schema, owners: frozenset[str], 
         plan.ops.append(DropNode(id=node.id, base=node.version))
         plan.types[node.id] = None
         kept = stated_by_clients(node, schema.entities.get(node.type), past.unsaid)
+        if node.is_of_code:
+            kept.pop(FORMER_IDS, None)  # a sync noted them
         if kept and all(node.id != one.id for absorbed in plan.absorbed.values() for one in absorbed):
             message = f"{node.id} was removed with {node.path}, and what clients stated of it: {', '.join(kept)}."
             plan.warnings.append(

@@ -5,7 +5,7 @@ Losing the cache costs another pass over the history. A git that is too slow, or
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -14,11 +14,14 @@ import msgspec
 from kbcore import limits
 from kbcore.clock import text_of
 from kbcore.errors import GitUnusable, KBError
+from kbcore.extract.changes import GLOB
 from kbcore.git import blobs
 from kbcore.git.file_dates import DocumentDates, FileDates, read_file_dates
 from kbcore.storage import files
 from kbcore.store.workspace import Workspace
+from kbcore.sync.scan import ActiveExtractor
 from kbcore.sync.stamps import write_cached
+from kbcore.text.globs import fixed_part
 
 _NAME: Final = "file-dates.json"
 _FORMAT: Final = 1
@@ -38,23 +41,29 @@ class _Kept(msgspec.Struct, frozen=True):
 _decode = msgspec.json.Decoder(_Kept).decode
 
 
+def document_folders(wants: Iterable[ActiveExtractor]) -> set[str]:
+    """Return the folders where documents may be, "" for the top of the worktree."""
+    return {fixed_part(glob) for want in wants for glob, _ in want.globs if glob != GLOB}
+
+
 def dates_of(
-    workspace: Workspace, commit: str, folders: Collection[str], paths: Collection[str]
+    workspace: Workspace, commit: str, folders: Collection[str], paths: Collection[str], *, is_kept: bool = True
 ) -> dict[str, DocumentDates]:
     """Return the dates of those of these files that a commit has; ``folders`` are those where documents may be.
 
-    Nothing where git does not answer within ``limits.GIT_DATES_S``, and in a shallow clone.
+    ``is_kept``: what was found is kept in the cache. Nothing is returned where git does not answer within
+    ``limits.GIT_DATES_S``, and in a shallow clone.
     """
     if not (commit and paths):
         return {}
     try:
-        found = _all(workspace, commit, [] if "" in folders else sorted(folders))
+        found = _all(workspace, commit, [] if "" in folders else sorted(folders), is_kept=is_kept)
     except GitUnusable:
         return {}
     return {path: _shown(found[path]) for path in paths if path in found}
 
 
-def _all(workspace: Workspace, commit: str, folders: list[str]) -> Mapping[str, FileDates]:
+def _all(workspace: Workspace, commit: str, folders: list[str], *, is_kept: bool) -> Mapping[str, FileDates]:
     """Return the dates of all files below some folders. Raises: ``GitUnusable``."""
     repo, env, fs = workspace.repo, workspace.machine.env, workspace.machine.fs
     if (repo.common_dir / "shallow").exists():
@@ -69,7 +78,8 @@ def _all(workspace: Workspace, commit: str, folders: list[str]) -> Mapping[str, 
     commits = f"{kept.commit}..{commit}" if kept else commit
     known = kept.dates if kept else {}
     dates = read_file_dates(repo, env, commits, folders, known, timeout_s=limits.GIT_DATES_S)
-    write_cached(fs, path, msgspec.json.encode(_Kept(_FORMAT, commit, folders, dates)))
+    if is_kept:
+        write_cached(fs, path, msgspec.json.encode(_Kept(_FORMAT, commit, folders, dates)))
     return dates
 
 

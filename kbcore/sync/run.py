@@ -11,7 +11,7 @@ import msgspec
 
 from kbcore import gc_pause, interrupting, limits
 from kbcore.errors import BranchMoved, InvalidQuery, KBError, Problem
-from kbcore.extract.changes import FOLDER, GLOB, is_change_file
+from kbcore.extract.changes import FOLDER, is_change_file
 from kbcore.git import blobs
 from kbcore.git.file_dates import DocumentDates
 from kbcore.model.record import SYNC
@@ -29,7 +29,7 @@ from kbcore.sync.answer import SyncAnswer, counted_notes, divided
 from kbcore.sync.begun_renames import forget_begun
 from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.comparison import NONE, Compared
-from kbcore.sync.file_dates import dates_of
+from kbcore.sync.file_dates import dates_of, document_folders
 from kbcore.sync.file_status import NOTHING_KNOWN, FileStatus, file_status
 from kbcore.sync.first_sync import plan_first
 from kbcore.sync.paths import is_named
@@ -38,7 +38,6 @@ from kbcore.sync.planned import FilePlan, unchanged_files
 from kbcore.sync.scan import FileStamp, FoundFile
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from kbcore.sync.workers import Workers
-from kbcore.text.globs import fixed_part
 from kbcore.text.problems import FileProblem
 from kbcore.text.wording import some_of
 from kbcore.view.database import scratch_folder
@@ -222,8 +221,7 @@ class _Attempt:
             return None  # there is no room for such files
 
     def _dates(self, paths: Collection[str]) -> Mapping[str, DocumentDates]:
-        folders = {fixed_part(glob) for want in self.place.wants for glob, _ in want.globs if glob != GLOB}
-        return dates_of(self.workspace, self.checkout.head.commit or "", folders, paths)
+        return dates_of(self.workspace, self.checkout.head.commit or "", document_folders(self.place.wants), paths)
 
     def _hand_over(self, view: View) -> None:
         """Have change files read again that are committed now, and were not when they were recorded."""

@@ -82,6 +82,9 @@ LINK: Final[Columns] = {
 }
 """``is_resolved`` is false for an unresolved link (an end is missing); ``files`` are the files that state it."""
 
+IS_TEXT_OF: Final = "case when json_extract_string(n.owners, '$.text_ref') = n.text_ref then n.text_ref end"
+"""The file that states that it is the text of the entity ``n``, null where none does."""
+
 IS_MENTION: Final = f"(type = '{MENTIONS}' and len(files) > 0)"
 """The condition that a link is in the text of a document."""
 IS_OF_CODE: Final = "(path <> '' and coalesce(json_extract_string(attributes, '$.file') = path, false))"

@@ -155,7 +155,7 @@ def _below(tree: TextTree, value: Any, line: int, key: str, steps: tuple[str, ..
             members = list(enumerate(value))
         for name, member in members:
             at = tree.line(value, name) or line
-            yield from _below(tree, member, at, name if isinstance(name, str) else key, rest)
+            yield from _below(tree, member, at, name if isinstance(name, str) else "", rest)
         return
     if step.startswith("$."):
         step = next((str(one) for one, _, _ in _below(tree, tree.root, 1, "", tuple(step[2:].split(".")))), "")

@@ -73,6 +73,10 @@ def _of_rows(rows: Iterable[tuple[int, Sequence[str]]]) -> Entries:
         if not names:
             names = [cell.strip() for cell in row[:_MOST_COLUMNS]]
             continue
+        if any(cell.strip() for cell in row[len(names) :]):
+            message = f"the row has {len(row)} cells, and the first row {len(names)}; those beyond are left out"
+            hint = "Put text with the separator in it in quotes."
+            result.problems.append(FileProblem(line, "more_cells", message, hint, "warning"))
         values: dict[str, Any] = {}
         for name, cell in zip(names, row, strict=False):
             if not (name and cell.strip()):

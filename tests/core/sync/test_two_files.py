@@ -8,6 +8,7 @@ import json
 import pytest
 
 from tests.support.repository.project import Project
+from tests.support.repository.repos import git
 
 SETTINGS = json.dumps(
     {
@@ -112,3 +113,19 @@ def test_an_entry_that_goes_takes_its_entities_along(keps: Project) -> None:
     keps.sync({YAML: ABOUT, README: "# Foo\n"})
     keps.sync({".kb/config.json": "{}"})
     assert keps.node("KEP-12") is None
+
+
+def test_an_entity_of_two_files_is_that_of_its_own_file_with_the_dates_of_both(keps: Project) -> None:
+    keps.write({YAML: ABOUT, README: "# Foo\n"})
+    git(keps.root, "add", "--all")
+    git(keps.root, "commit", "--quiet", "-m", "x", "--date", "2020-01-03T12:00:00Z")
+    keps.write({README: "# All of Foo\n"})
+    git(keps.root, "commit", "--quiet", "--all", "-m", "y", "--date", "2020-01-05T12:00:00Z")
+    keps.sync()
+    node = keps.node("KEP-12")
+    assert node
+    assert (node.created_at[:10], node.updated_at[:10], node.source) == ("2020-01-03", "2020-01-05", YAML)
+    keps.sync({README: "# Other\n"})
+    node = keps.node("KEP-12")
+    assert node
+    assert node.source == YAML

@@ -485,3 +485,14 @@ def test_the_first_key_of_a_field_counts_and_keys_may_state_nothing() -> None:
     assert fields(found) == {"A": {"type": "req", "title": "T", "attributes.text": "x"}}
     assert not found.links
     assert not found.problems
+
+
+def test_a_record_with_a_field_named_key_has_its_own() -> None:
+    text = '{"issues": [{"key": "S-1", "title": "A"}, {"key": "S-2", "title": "B"}]}'
+    found = read("m.json", text, glob="*.json", items="$.issues[*]", type="req", id="{key}")
+    assert [*fields(found)] == ["S-1", "S-2"]
+
+
+def test_cells_beyond_the_first_row_are_named() -> None:
+    found = read("i.csv", "n,t\n1,a,b\n", glob="*.csv", type="req", id="R-{n}", title="t")
+    assert (fields(found)["R-1"]["title"], codes(found)) == ("a", ["more_cells"])
