@@ -517,6 +517,78 @@ def test_a_redacted_file_is_none_that_git_takes_for_renamed(ann: Clone) -> None:
     assert ann.titles()["FACT-1"] == "[redacted]"
 
 
+OTHER = "correct-horse-Battery9"
+
+
+def redact_two_of_one_pack(ann: Clone, bob: Clone) -> None:
+    """Have two clones redact different things in one pack, so that git finds a file with two new names in a pull."""
+    for key, title in (("FACT-2", f"Use {SECRET}"), ("FACT-3", f"Use {OTHER}")):
+        ann.fact(key, title)
+    ann.commit()
+    ann.pack()
+    ann.commit("pack")
+    ann.push()
+    bob.pull()
+    bob.redact(SECRET)
+    bob.commit("redact")
+    bob.push()
+    ann.redact(OTHER)
+    ann.commit("redact")
+
+
+def packs(clone: Clone) -> list[Path]:
+    return sorted((clone.root / ".kb/changes").glob("pack-*.jsonl"))
+
+
+def test_of_two_packs_that_redact_different_things_in_one_git_keeps_both(ann: Clone, bob: Clone) -> None:
+    redact_two_of_one_pack(ann, bob)
+    assert run_git(ann.root, "pull", "--quiet", "--no-rebase", "--no-edit", env=ann.machine.env).returncode != 0
+    contents = [path.read_text() for path in packs(ann)]
+    assert sorted((SECRET in one, OTHER in one) for one in contents) == [(False, True), (True, False)]
+    ann.git("add", "--all", ".kb/changes")
+    ann.git("commit", "--quiet", "--no-edit")
+    ann.sync()
+    hold(ann)
+    assert [ann.titles()[key] for key in ("FACT-2", "FACT-3")] == ["[redacted]", "[redacted]"]
+    found = [one for one in sharing_findings(ann.workspace(), ann.branch) if one.code == "redacted_in_store_alone"]
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_of_packs_that_git_merged_as_text_the_doctor_names_the_commit_of_each(
+    ann: Clone, bob: Clone, is_committed: bool
+) -> None:
+    redact_two_of_one_pack(ann, bob)
+    (ann.root / ".git/info").mkdir(exist_ok=True)
+    (ann.root / ".git/info/attributes").write_text(".kb/changes/** merge\n")
+    assert run_git(ann.root, "pull", "--quiet", "--no-rebase", "--no-edit", env=ann.machine.env).returncode != 0
+    assert all("<<<<<<<< " in path.read_text() for path in packs(ann))
+    if is_committed:
+        ann.git("add", "--all", ".kb/changes")
+        ann.git("commit", "--quiet", "--no-edit")
+    refused = [one for one in sharing_findings(ann.workspace(), ann.branch) if one.code == "merge_conflict"]
+    assert len(refused) == 2
+    for one in refused:
+        command = re.search(r"`git (checkout \w+ -- \S+)`", one.remedy)
+        assert command, one.remedy
+        ann.git(*command[1].split())
+    contents = [path.read_text() for path in packs(ann)]
+    assert sorted((SECRET in one, OTHER in one) for one in contents) == [(False, True), (True, False)]
+    ann.git("commit", "--quiet", "--all", "--no-edit", "-m", "both packs")
+    ann.sync()
+    hold(ann)
+
+
+def test_attributes_of_an_earlier_kb_get_the_line_with_the_next_file(ann: Clone) -> None:
+    attributes = ann.root / ".kb/.gitattributes"
+    attributes.write_bytes(b"*.md text\nchanges/** -text -filter\nmore -diff\n")
+    ann.commit("as an earlier KB")
+    ann.fact("FACT-2")
+    ann.share()
+    assert attributes.read_bytes() == b"*.md text\nchanges/** -text -filter -merge\nmore -diff\n"
+    assert git(ann.root, "diff", "--name-only") == ""
+
+
 # The ref of a remote
 
 
