@@ -21,9 +21,9 @@ from kbcore.maintenance import redacted_files, redacted_store, redacted_tips, re
 from kbcore.maintenance.redacted_store import Survey
 from kbcore.model.claims.change import ID_CHARS, MESSAGE, REDACTED, Change
 from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS
-from kbcore.model.redaction.changes import TakenOut, taken_out, without_claims
+from kbcore.model.redaction.changes import TakenOut, taken_out, without, without_claims
 from kbcore.model.redaction.redactor import Redactor
-from kbcore.model.redaction.target import Target, names_of, pattern_of
+from kbcore.model.redaction.target import Target, commands, names_of, pattern_of
 from kbcore.remedies import kb, shell
 from kbcore.storage import files, head, journal, layout, scan
 from kbcore.storage.fs import Fs
@@ -225,9 +225,11 @@ def meant(
 ) -> Wanted:
     """Return what a person means: the number of a record, the id of an entity or a change of a branch, or a pattern.
 
-    ``REDACTED`` among the fields of a change are those whose names another clone took out: a pattern of these names.
+    ``REDACTED`` among the fields of a change are those whose names were taken out, by another clone or of another copy:
+    a pattern of these names.
 
-    Raises: ``NotFound`` where no name of the change was taken out; what reading the store of the branch raises.
+    Raises: ``NotFound`` where no name of the change was taken out; ``InvalidQuery`` for other fields with these; what
+    reading the store of the branch raises.
     """
     if is_pattern:
         return Wanted("pattern", text, is_regex, takes_names=takes_names)
@@ -241,14 +243,17 @@ def meant(
     elif _CHANGE.fullmatch(text) and redacted_store.has_change(fs, directory, of, text):
         kind = "change"
     if kind == "change" and REDACTED in (fields := tuple(fields)):
-        names = redacted_store.names_taken_out(fs, directory, of, text)
-        if not names or len(fields) > 1:
-            raise NotFound(
-                f"The change {text} has no field whose name another clone took out."
-                if not names
-                else "The fields of which the name goes are taken out by a command of their own.",
-                hint=f"{kb('redact', text, f'--field={REDACTED}')} is for these alone.",
+        copies = redacted_files.copies_of(workspace, text)
+        taken = redacted_changes.noted(fs, workspace.folders.branches_dir).get(text)
+        names = redacted_store.names_taken_out(fs, directory, of, text, [(one, without(one, taken)) for one in copies])
+        given = [kb("redact", *words) for words in commands(text, fields)]
+        if len(given) > 1:
+            raise InvalidQuery(
+                "The fields whose names go are taken out by a command of their own.",
+                hint=f"Give two commands: {' and '.join(given)}.",
             )
+        if not names:
+            raise NotFound(f"The change {text} has no field whose name was taken out, and which is left here.")
         exact = "|".join(rf"\A{re.escape(name)}\Z" for name in sorted(names))
         return Wanted("pattern", exact, is_regex=True, takes_names=True)
     return Wanted(kind, text, fields=tuple(fields), takes_names=takes_names and kind == "pattern")

@@ -16,6 +16,7 @@ from kbcore.git.worktree_content import Unfit, read
 from kbcore.ids import path_text
 from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.model.claims import change_file
+from kbcore.model.redaction.target import commands
 from kbcore.remedies import shell
 from kbcore.secrets import masked
 from kbcore.share.packing import find_doubled
@@ -225,8 +226,9 @@ def _doubled(workspace: Workspace) -> Iterator[DoctorFinding]:
 def _whole_in_files(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     for one in find_whole_copies(workspace, branch):
         message = f"{one.path} has a change of {one.actor} whole that is redacted in this clone."
-        command = shell("redact", one.change, *(f"--field={field}" for field in one.fields), "--yes")
-        remedy = f"{command} takes its values out of the file; then commit it."
+        given = [shell("redact", *words) for words in commands(one.change, one.fields, "--yes")]
+        take = "takes" if len(given) == 1 else "take"
+        remedy = f"{' and '.join(given)} {take} its values out of the file; then commit it."
         yield DoctorFinding(_CHECK, "warning", "redacted_in_store_alone", message, remedy, branch, file=one.path)
 
 
@@ -259,6 +261,7 @@ def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
 def _whole_here(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     for one, fields in workspace.changes(branch).read(lambda index, _: index.redacted_since()):
         message = f"A change of {one.actor} was redacted by others, and earlier records have what was taken out."
-        command = shell("redact", one.id, *(f"--field={field}" for field in fields))
-        remedy = f"{command} shows where, and with --yes takes it out."
+        given = [shell("redact", *words) for words in commands(one.id, fields)]
+        does = ("shows", "takes") if len(given) == 1 else ("show", "take")
+        remedy = f"{' and '.join(given)} {does[0]} where, and with --yes {does[1]} it out."
         yield DoctorFinding(_CHECK, "warning", "redacted_by_others", message, remedy, branch)

@@ -31,6 +31,7 @@ from kbcore.model.record import (
     WithdrawLink,
 )
 from kbcore.model.redaction.changes import without
+from kbcore.model.redaction.target import commands
 from kbcore.model.state import Changes, Draft, Stamp, State
 from kbcore.model.values import is_same
 from kbcore.remedies import kb
@@ -72,10 +73,11 @@ class WholeCopy(NamedTuple):
 
 def whole_copy_words(one: WholeCopy) -> str:
     """Return what a file holds, and what to do, as a sentence with commands (``kbcore.remedies``)."""
-    command = kb("redact", one.change, *(f"--field={field}" for field in one.fields), "--yes")
+    given = [kb("redact", *words) for words in commands(one.change, one.fields, "--yes")]
+    take = "takes" if len(given) == 1 else "take"
     return (
         f"{one.path} has a change of {one.actor} whole that is redacted in this clone, and its values were not taken"
-        f" in: {command} takes them out of the file; then commit it."
+        f" in: {' and '.join(given)} {take} them out of the file; then commit it."
     )
 
 
@@ -153,8 +155,9 @@ class SharedChanges:
         whole = [(one, fields) for one, fields in found if fields]
         said = [
             f"A change of {one.actor} is redacted in its file, and earlier records of this clone have what was taken"
-            f" out: {kb('redact', one.id, *(f'--field={field}' for field in fields))} shows where."
+            f" out: {' and '.join(given)} {'shows' if len(given) == 1 else 'show'} where."
             for one, fields in whole[:_SHOWN]
+            if (given := [kb("redact", *words) for words in commands(one.id, fields)])
         ]
         if left := len(whole) - len(said):
             said.append(f"So have they of {pluralize(left, 'more change')}: {kb('doctor')} lists all of them.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from kbcore.maintenance.redaction import RedactAnswer, Wanted
 from kbcore.model.claims.change import CONFIRMED, AddMember
 from kbcore.model.claims.change_file import ReadChanges
 from kbcore.model.redaction.target import Target, pattern_of
+from kbcore.remedies import for_shell
 from kbcore.share import backup_ref
 from kbcore.share.backup_ref import Fetched, Pushed
 from kbcore.share.health import sharing_findings
@@ -364,6 +366,52 @@ def test_the_name_of_a_field_goes_from_change_files_and_other_clones_name_what_t
     with pytest.raises(NotFound, match="no field whose name"):
         redaction.meant(bob.workspace(), "main", change.id, is_pattern=False, is_regex=False, fields=["[redacted]"])
     assert diagnose(bob.workspace()).is_sound
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """Return the words of each `kb redact` that a sentence names."""
+    return [shlex.split(one) for one in re.findall(r"`kb (redact [^`]+)`", text)]
+
+
+@pytest.mark.parametrize("where", ["other clone", "whole copy"])
+def test_a_name_and_other_fields_of_a_change_have_a_command_each_and_both_work(
+    ann: Clone, bob: Clone, where: str
+) -> None:
+    ann.apply(message=f"about {SECRET}", entities=[{"id": "FACT-1", "attributes": {SECRET: "gone", "k": "kept"}}])
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    ann.git("branch", "whole")
+    redact(ann, Wanted("pattern", SECRET, takes_names=True))
+    ann.commit("redact")
+    ann.push()
+    if where == "other clone":
+        clone, code = bob, "redacted_by_others"
+        bob.pull()
+    else:
+        clone, code = ann, "redacted_in_store_alone"
+        ann.git("rm", "--quiet", "-r", ".kb/changes")
+        ann.git("checkout", "--quiet", "whole", "--", ".kb/changes")
+    [warning] = [one for one in clone.sync().outcome.warnings if "redact" in one]
+    [found] = [one for one in sharing_findings(clone.workspace(), "main") if one.code == code]
+    given = commands_in(for_shell(found.remedy))
+    assert [[one for one in words if one.startswith("--field")] for words in given] == [
+        ["--field=[redacted]"],
+        ["--field=message"],
+    ]
+    assert given == commands_in(for_shell(warning))
+    clone.close()
+    env = environment({"KB_ACTOR": clone.actor})
+    together = [*given[0], *(word for word in given[1] if word.startswith("--field"))]
+    refused = run_kb(clone.root, *together, env=env)
+    assert refused.status != 0
+    assert commands_in(refused.err) == [words[:3] for words in given]
+    for words in given:
+        ran = run_kb(clone.root, *words, *(() if "--yes" in words else ("--yes",)), env=env)
+        assert ran.status == 0, ran.err
+    assert holds(clone) == []
+    assert [one for one in sharing_findings(clone.workspace(), "main") if one.code == code] == []
 
 
 def test_a_merge_of_a_branch_does_not_bring_back_the_name_of_a_field(ann: Clone) -> None:
