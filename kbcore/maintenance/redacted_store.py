@@ -155,6 +155,15 @@ class Survey:
         new = msgspec.structs.replace(chained.head, snapshots=ordered, redacted=redacted)
         return new, Redaction(first, tuple(changed), kept.hexdigest(), of.first_seq, tuple(bases))
 
+    def refuse_kept(self) -> None:
+        """Refuse a pattern that is in what the id of a change is taken of, which a record that changes is.
+
+        Raises: ``InvalidQuery``; what reading the store raises.
+        """
+        if self._target.matches is not None and not self.is_empty:
+            for change in self._own_changes().values():
+                self.redactor.refuse_kept(change)
+
     def _own_changes(self) -> dict[int, Change]:
         """Return the changes that records are, from the first changed one on: their ids follow from the old chain."""
         index = ClaimIndex(":memory:")

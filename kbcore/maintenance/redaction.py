@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -267,18 +267,20 @@ def preview(workspace: Workspace, branch: str, wanted: Wanted) -> Preview:
     what reading the named store raises.
     """
     asked = _asked(workspace, branch, wanted)
-    found, sources = list[FoundStore](), set[str]()
+    found, surveys, sources = list[FoundStore](), list[Survey](), set[str]()
     for store in _stores(workspace):
         try:
-            one, redactor = _look(workspace, store, asked)
+            one, survey = _look(workspace, store, asked)
         except InvalidQuery:
             raise
         except KBError as error:
             found.append(FoundStore(store.branch, store.place, error=error.message))
             continue
-        sources |= _documents(redactor, wanted)
+        surveys.append(survey)
+        sources |= _documents(survey.redactor, wanted)
         if one is not None:
             found.append(one)
+    _refuse_kept(workspace, surveys)
     shared = redacted_files.find_change_files(workspace, asked.target_in_files())
     tips = redacted_tips.find_tips(workspace)
     on_tips = tips.sentences(asked.target_in_files())
@@ -409,16 +411,33 @@ def _survey(fs: Fs, directory: Path, of: Head, asked: _Wanted) -> Survey:
     return Survey(fs, directory, of, asked.target_in(fs, directory, of))
 
 
-def _look(workspace: Workspace, store: _Store, asked: _Wanted) -> tuple[FoundStore | None, Redactor]:
+def _look(workspace: Workspace, store: _Store, asked: _Wanted) -> tuple[FoundStore | None, Survey]:
     fs, directory = workspace.machine.fs, store.directory
     found = _survey(fs, directory, head.read(fs, directory), asked)
     if found.is_empty:
-        return None, found.redactor
+        return None, found
     records = tuple(
         FoundRecord(seq, tuple(dict.fromkeys(one.words for one in places))) for seq, places in found.records.items()
     )
     shown = (records, found.snapshots(), found.quarantined(), found.also_in())
-    return FoundStore(store.branch, store.place, *shown), found.redactor
+    return FoundStore(store.branch, store.place, *shown), found
+
+
+def _refuse_kept(workspace: Workspace, surveys: Collection[Survey]) -> bool:
+    """Refuse what no store can lose; return whether changes of any store are known elsewhere, and keep their ids.
+
+    Raises: ``InvalidQuery`` for a pattern that is in what the id of a change is taken of.
+    """
+    is_shared = redacted_files.has_change_files(workspace) or bool(backup_refs.noted(workspace))
+    is_shared = is_shared or any(one.redactor.is_shared for one in surveys)
+    for one in surveys if is_shared else ():
+        try:
+            one.refuse_kept()
+        except InvalidQuery:
+            raise
+        except KBError:  # the store is named when its turn comes
+            continue
+    return is_shared
 
 
 def _documents(redactor: Redactor, wanted: Wanted) -> set[str]:
@@ -431,10 +450,10 @@ def _look_through(workspace: Workspace, asked: _Wanted, decoded: redacted_files.
 
     Return what is asked with the entities that hold it, and whether changes of any store are known elsewhere.
 
-    Raises: ``InvalidQuery`` for a pattern that is part of a name in any store.
+    Raises: ``InvalidQuery`` for a pattern that is part of a name in any store, or of what the id of a change is taken
+    of.
     """
-    holders = redacted_files.find_holders(workspace, asked.target_in_files(), decoded)
-    is_shared = redacted_files.has_change_files(workspace) or bool(backup_refs.noted(workspace))
+    holders, surveys = redacted_files.find_holders(workspace, asked.target_in_files(), decoded), list[Survey]()
     for store in _stores(workspace):
         try:
             found = _survey(
@@ -445,7 +464,8 @@ def _look_through(workspace: Workspace, asked: _Wanted, decoded: redacted_files.
         except KBError:  # it is named when its turn comes
             continue
         holders |= found.redactor.holders
-        is_shared = is_shared or found.redactor.is_shared
+        surveys.append(found)
+    is_shared = _refuse_kept(workspace, surveys)
     return msgspec.structs.replace(asked, holders=frozenset(holders)), is_shared
 
 
