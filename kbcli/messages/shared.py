@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kbcli.messages.lines import outcome_line
 from kbcore.extract.changes import place_of_secret
+from kbcore.model.redaction.target import commands
 from kbcore.secrets import masked
 from kbcore.text.escaping import escape_controls, in_quotes
 from kbcore.text.wording import is_or_are, it_or_them, pluralize, some_of
@@ -130,10 +131,11 @@ def history_line(pushed: Pushed, remote: str) -> str:
 
 def redacted_line(one: RedactedThere) -> str:
     """Return that a change is redacted elsewhere and not here, and what redacts it."""
-    words = ["kb", "redact", one.change, *(f"--field={field}" for field in one.fields)]
+    given = [f"`{shlex.join(['kb', 'redact', *words])}`" for words in commands(one.change, one.fields)]
+    does = ("shows", "takes") if len(given) == 1 else ("show", "take")
     return escape_controls(
-        f"A change of {one.actor} is redacted in the ref and not here: `{shlex.join(words)}` shows where this clone has"
-        " it, and takes it out with --yes."
+        f"A change of {one.actor} is redacted in the ref and not here: {' and '.join(given)} {does[0]} where this clone"
+        f" has it, and {does[1]} it out with --yes."
     )
 
 

@@ -95,6 +95,13 @@ def find_holders(workspace: Workspace, target: Target, decoded: Decoded) -> set[
     return found
 
 
+def copies_of(workspace: Workspace, id_: str) -> list[Change]:
+    """Return the copies of a change that the change files of worktrees and indexes have. Raises: ``GitUnusable``."""
+    decoded = Decoded()
+    held = (one for root in _roots(workspace) for one in (*_files(workspace, root), *_staged_files(workspace, root)))
+    return [change for path, data in held for change in _changes_in(path, data, decoded).changes if change.id == id_]
+
+
 def redact_change_files(workspace: Workspace, target: Target, decoded: Decoded) -> RedactedFiles:
     """Write packs in the place of the change files that hold it, and stage that where the index has such files.
 

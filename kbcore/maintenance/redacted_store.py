@@ -153,6 +153,15 @@ class Survey:
         new = msgspec.structs.replace(chained.head, snapshots=ordered, redacted=redacted)
         return new, Redaction(first, tuple(changed), kept.hexdigest(), of.first_seq, tuple(bases))
 
+    def refuse_kept(self) -> None:
+        """Refuse a pattern that is in what the id of a change is taken of, which a record that changes is.
+
+        Raises: ``InvalidQuery``; what reading the store raises.
+        """
+        if self._target.matches is not None and not self.is_empty:
+            for change in self._own_changes().values():
+                self.redactor.refuse_kept(change)
+
     def _own_changes(self) -> dict[int, Change]:
         """Return the changes that records are, from the first changed one on: their ids follow from the old chain."""
         index = ClaimIndex(":memory:")
@@ -222,19 +231,24 @@ def has_change(fs: Fs, directory: Path, of: Head, change: str) -> bool:
     return bool(index.bodies([change]))
 
 
-def names_taken_out(fs: Fs, directory: Path, of: Head, change: str) -> frozenset[str]:
-    """Return the names of fields that a record states as part of a change, and that a later copy of it lacks."""
+def names_taken_out(
+    fs: Fs, directory: Path, of: Head, change: str, copies: Collection[tuple[Change, Change]] = ()
+) -> frozenset[str]:
+    """Return the names of fields that a record states as part of a change, and that a later copy of it lacks.
+
+    ``copies`` are others of the change, each with what this clone shows of it: their names count as well.
+    """
     index, whole = ClaimIndex(":memory:"), None
     index.empty()
     for entry in replay.entries(fs, directory, of):
         index.take_in(entry)
         whole = whole or index.bodies([change]).get(change)
-    if whole is None:
-        return frozenset()
-    pairs = zip(whole.claims, index.bodies([change])[change].claims, strict=True)
+    left_here = index.bodies([change]).get(change)
+    pairs = [*copies, *((one, left_here) for one in (whole, *(copy for copy, _ in copies)) if one and left_here)]
     return frozenset(
         key_of_field(one.field)
-        for one, left in pairs
+        for mine, other in pairs
+        for one, left in zip(mine.claims, other.claims, strict=True)
         if isinstance(left, RedactedField) and isinstance(one, SetField | UnsetField)
     )
 

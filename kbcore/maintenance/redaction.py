@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -21,9 +21,9 @@ from kbcore.maintenance import redacted_files, redacted_store, redacted_tips, re
 from kbcore.maintenance.redacted_store import Survey
 from kbcore.model.claims.change import ID_CHARS, MESSAGE, REDACTED, Change
 from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS
-from kbcore.model.redaction.changes import TakenOut, taken_out, without_claims
+from kbcore.model.redaction.changes import TakenOut, taken_out, without, without_claims
 from kbcore.model.redaction.redactor import Redactor
-from kbcore.model.redaction.target import Target, names_of, pattern_of
+from kbcore.model.redaction.target import Target, commands, names_of, pattern_of
 from kbcore.remedies import kb, shell
 from kbcore.storage import files, head, journal, layout, scan
 from kbcore.storage.fs import Fs
@@ -225,9 +225,11 @@ def meant(
 ) -> Wanted:
     """Return what a person means: the number of a record, the id of an entity or a change of a branch, or a pattern.
 
-    ``REDACTED`` among the fields of a change are those whose names another clone took out: a pattern of these names.
+    ``REDACTED`` among the fields of a change are those whose names were taken out, by another clone or of another copy:
+    a pattern of these names.
 
-    Raises: ``NotFound`` where no name of the change was taken out; what reading the store of the branch raises.
+    Raises: ``NotFound`` where no name of the change was taken out; ``InvalidQuery`` for other fields with these; what
+    reading the store of the branch raises.
     """
     if is_pattern:
         return Wanted("pattern", text, is_regex, takes_names=takes_names)
@@ -241,14 +243,17 @@ def meant(
     elif _CHANGE.fullmatch(text) and redacted_store.has_change(fs, directory, of, text):
         kind = "change"
     if kind == "change" and REDACTED in (fields := tuple(fields)):
-        names = redacted_store.names_taken_out(fs, directory, of, text)
-        if not names or len(fields) > 1:
-            raise NotFound(
-                f"The change {text} has no field whose name another clone took out."
-                if not names
-                else "The fields of which the name goes are taken out by a command of their own.",
-                hint=f"{kb('redact', text, f'--field={REDACTED}')} is for these alone.",
+        copies = redacted_files.copies_of(workspace, text)
+        taken = redacted_changes.noted(fs, workspace.folders.branches_dir).get(text)
+        names = redacted_store.names_taken_out(fs, directory, of, text, [(one, without(one, taken)) for one in copies])
+        given = [kb("redact", *words) for words in commands(text, fields)]
+        if len(given) > 1:
+            raise InvalidQuery(
+                "The fields whose names go are taken out by a command of their own.",
+                hint=f"Give two commands: {' and '.join(given)}.",
             )
+        if not names:
+            raise NotFound(f"The change {text} has no field whose name was taken out, and which is left here.")
         exact = "|".join(rf"\A{re.escape(name)}\Z" for name in sorted(names))
         return Wanted("pattern", exact, is_regex=True, takes_names=True)
     return Wanted(kind, text, fields=tuple(fields), takes_names=takes_names and kind == "pattern")
@@ -262,18 +267,20 @@ def preview(workspace: Workspace, branch: str, wanted: Wanted) -> Preview:
     what reading the named store raises.
     """
     asked = _asked(workspace, branch, wanted)
-    found, sources = list[FoundStore](), set[str]()
+    found, surveys, sources = list[FoundStore](), list[Survey](), set[str]()
     for store in _stores(workspace):
         try:
-            one, redactor = _look(workspace, store, asked)
+            one, survey = _look(workspace, store, asked)
         except InvalidQuery:
             raise
         except KBError as error:
             found.append(FoundStore(store.branch, store.place, error=error.message))
             continue
-        sources |= _documents(redactor, wanted)
+        surveys.append(survey)
+        sources |= _documents(survey.redactor, wanted)
         if one is not None:
             found.append(one)
+    _refuse_kept(workspace, surveys)
     shared = redacted_files.find_change_files(workspace, asked.target_in_files())
     tips = redacted_tips.find_tips(workspace)
     on_tips = tips.sentences(asked.target_in_files())
@@ -404,16 +411,33 @@ def _survey(fs: Fs, directory: Path, of: Head, asked: _ResolvedTarget) -> Survey
     return Survey(fs, directory, of, asked.target_in(fs, directory, of))
 
 
-def _look(workspace: Workspace, store: _Store, asked: _ResolvedTarget) -> tuple[FoundStore | None, Redactor]:
+def _look(workspace: Workspace, store: _Store, asked: _ResolvedTarget) -> tuple[FoundStore | None, Survey]:
     fs, directory = workspace.machine.fs, store.directory
     found = _survey(fs, directory, head.read(fs, directory), asked)
     if found.is_empty:
-        return None, found.redactor
+        return None, found
     records = tuple(
         FoundRecord(seq, tuple(dict.fromkeys(one.words for one in places))) for seq, places in found.records.items()
     )
     shown = (records, found.snapshots(), found.quarantined(), found.also_in())
-    return FoundStore(store.branch, store.place, *shown), found.redactor
+    return FoundStore(store.branch, store.place, *shown), found
+
+
+def _refuse_kept(workspace: Workspace, surveys: Collection[Survey]) -> bool:
+    """Refuse what no store can lose; return whether changes of any store are known elsewhere, and keep their ids.
+
+    Raises: ``InvalidQuery`` for a pattern that is in what the id of a change is taken of.
+    """
+    is_shared = redacted_files.has_change_files(workspace) or bool(backup_refs.noted(workspace))
+    is_shared = is_shared or any(one.redactor.is_shared for one in surveys)
+    for one in surveys if is_shared else ():
+        try:
+            one.refuse_kept()
+        except InvalidQuery:
+            raise
+        except KBError:  # the store is named when its turn comes
+            continue
+    return is_shared
 
 
 def _documents(redactor: Redactor, wanted: Wanted) -> set[str]:
@@ -428,10 +452,10 @@ def _look_through(
 
     Return what is asked with the entities that hold it, and whether changes of any store are known elsewhere.
 
-    Raises: ``InvalidQuery`` for a pattern that is part of a name in any store.
+    Raises: ``InvalidQuery`` for a pattern that is part of a name in any store, or of what the id of a change is taken
+    of.
     """
-    holders = redacted_files.find_holders(workspace, asked.target_in_files(), decoded)
-    is_shared = redacted_files.has_change_files(workspace) or bool(backup_refs.noted(workspace))
+    holders, surveys = redacted_files.find_holders(workspace, asked.target_in_files(), decoded), list[Survey]()
     for store in _stores(workspace):
         try:
             found = _survey(
@@ -442,7 +466,8 @@ def _look_through(
         except KBError:  # it is named when it is redacted
             continue
         holders |= found.redactor.holders
-        is_shared = is_shared or found.redactor.is_shared
+        surveys.append(found)
+    is_shared = _refuse_kept(workspace, surveys)
     return msgspec.structs.replace(asked, holders=frozenset(holders)), is_shared
 
 

@@ -15,6 +15,8 @@ from kbcore.git import blobs
 from kbcore.git.commands import run_git
 from kbcore.git.worktree_content import Unfit, read
 from kbcore.maintenance.findings import DoctorFinding, Severity
+from kbcore.model.claims import change_file
+from kbcore.model.redaction.target import commands
 from kbcore.remedies import shell
 from kbcore.secrets import masked
 from kbcore.share.packing import find_doubled
@@ -26,6 +28,7 @@ from kbcore.store.branches import lost
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
+from kbcore.text import conflict_markers
 from kbcore.text.wording import is_or_are, it_or_them, pluralize, some_of
 from kbcore.view.cache_files import CLAIMS
 from kbcore.view.claim_index import ClaimIndex
@@ -34,7 +37,16 @@ _CHECK: Final = "sharing"
 _EXAMPLE: Final = f"{FOLDER}/2026-01/example.jsonl"
 """A path like those of change files: what git would do with the next one."""
 _UNSET: Final = "unset"
+_UNSPECIFIED: Final = "unspecified"
+_ALLOWED: Final = {
+    "text": {_UNSET},
+    "filter": {_UNSET, _UNSPECIFIED},
+    "working-tree-encoding": {_UNSET, _UNSPECIFIED},
+    "merge": {_UNSET, "binary"},
+}
+"""The values of attributes with which git stores and checks out a change file as it is, and merges no contents."""
 _SHOWN: Final = 3
+_MOST_COMMITS: Final = 20
 _RENORMALIZE: Final = f"`git add --renormalize {FOLDER}` then has git store the files as they are."
 
 
@@ -109,27 +121,28 @@ def _lost(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
 
 
 def _attributes(workspace: Workspace) -> Iterator[DoctorFinding]:
-    names = ["text", "filter", "working-tree-encoding"]
-    answer = run_git(workspace.repo, workspace.machine.env, ["check-attr", "-z", *names, "--", _EXAMPLE])
+    answer = run_git(workspace.repo, workspace.machine.env, ["check-attr", "-z", *_ALLOWED, "--", _EXAMPLE])
     parts = answer.output.decode("utf-8", "replace").split("\0")
     found = dict(zip(parts[1::3], parts[2::3], strict=False))
     line = ATTRIBUTES_LINE.strip()
     try:
-        has_line = line in read(str(workspace.repo.worktree / ATTRIBUTES))[0].decode("utf-8", "replace").splitlines()
+        lines = read(str(workspace.repo.worktree / ATTRIBUTES))[0].decode("utf-8", "replace").splitlines()
     except (OSError, Unfit):
-        has_line = False
-    wrong = [
-        f"{name} is {value}"
-        for name, value in found.items()
-        if value not in {_UNSET, "unspecified"} or (name == "text" and value != _UNSET)
-    ]
+        lines = []
+    wrong = [f"{name} is {value}" for name, value in found.items() if value not in _ALLOWED[name]]
     if not wrong:
         return
     what = f"git's attributes of change files are not as they are to be: {', '.join(wrong)}."
-    if "filter" in found and found["filter"] not in {_UNSET, "unspecified"}:
+    if "filter" in found and found["filter"] not in _ALLOWED["filter"]:
         what += f" The filter {found['filter']} keeps their content elsewhere, or in another form."
-    if not has_line:
-        remedy = f"Add the line `{line}` to {ATTRIBUTES}; {_RENORMALIZE}"
+    if line not in lines:
+        earlier = next((one for one in lines if one.rstrip() == change_file.EARLIER_ATTRIBUTES), "")
+        remedy = (
+            f"Replace the line `{earlier}` of {ATTRIBUTES} with `{line}`, and commit that. {shell('share')} does the"
+            " same when it next writes change files."
+            if earlier
+            else f"Add the line `{line}` to {ATTRIBUTES}; {_RENORMALIZE}"
+        )
         yield DoctorFinding(_CHECK, "warning", "attributes_missing", what, remedy, file=ATTRIBUTES)
         return
     remedy = (
@@ -176,12 +189,26 @@ def _refused(workspace: Workspace) -> Iterator[DoctorFinding]:
         found = scan.found_at(workspace.repo.worktree, wants, path)
         for problem in found.facts.problems if found and found.facts else ():
             message = f"{path} is refused: {problem.message}."
-            line = problem.line or -1
-            yield DoctorFinding(_CHECK, "error", problem.code, message, problem.hint, file=path, line=line)
+            line, remedy = problem.line or -1, problem.hint
+            if problem.code == conflict_markers.CODE:
+                remedy = _restoring(workspace, path)
+            yield DoctorFinding(_CHECK, "error", problem.code, message, remedy, file=path, line=line)
     if paths:
         yield DoctorFinding(
             _CHECK, "ok", "change_files", f"{pluralize(len(paths), 'change file')} of the worktree read."
         )
+
+
+def _restoring(workspace: Workspace, path: str) -> str:
+    """Return what brings back a change file of which a merge made another content."""
+    repo, env, name = workspace.repo, workspace.machine.env, path.removeprefix(f"{FOLDER}/")
+    words = ["log", "--all", "--full-history", "--diff-filter=A", "--format=%h", f"--max-count={_MOST_COMMITS}"]
+    listed = run_git(repo, env, [*words, "--ignore-missing", "HEAD", "MERGE_HEAD", "--", f":(top,literal){path}"])
+    for commit in listed.output.decode().split():
+        content = run_git(repo, env, ["cat-file", "blob", f"{commit}:{path}"]).output
+        if change_file.decode(content, name).problem is None:
+            return f"`git checkout {commit} -- {path}` takes it as the commit has it that wrote it."
+    return "No commit of this clone has it as it was written: fetch the branch that has, or remove the file."
 
 
 def _doubled(workspace: Workspace) -> Iterator[DoctorFinding]:
@@ -199,8 +226,9 @@ def _doubled(workspace: Workspace) -> Iterator[DoctorFinding]:
 def _whole_in_files(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     for one in find_whole_copies(workspace, branch):
         message = f"{one.path} has a change of {one.actor} whole that is redacted in this clone."
-        command = shell("redact", one.change, *(f"--field={field}" for field in one.fields), "--yes")
-        remedy = f"{command} takes its values out of the file; then commit it."
+        given = [shell("redact", *words) for words in commands(one.change, one.fields, "--yes")]
+        take = "takes" if len(given) == 1 else "take"
+        remedy = f"{' and '.join(given)} {take} its values out of the file; then commit it."
         yield DoctorFinding(_CHECK, "warning", "redacted_in_store_alone", message, remedy, branch, file=one.path)
 
 
@@ -238,6 +266,7 @@ def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
 def _whole_here(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     for one, fields in workspace.changes(branch).read(lambda index, _: index.redacted_since()):
         message = f"A change of {one.actor} was redacted by others, and earlier records have what was taken out."
-        command = shell("redact", one.id, *(f"--field={field}" for field in fields))
-        remedy = f"{command} shows where, and with --yes takes it out."
+        given = [shell("redact", *words) for words in commands(one.id, fields)]
+        does = ("shows", "takes") if len(given) == 1 else ("show", "take")
+        remedy = f"{' and '.join(given)} {does[0]} where, and with --yes {does[1]} it out."
         yield DoctorFinding(_CHECK, "warning", "redacted_by_others", message, remedy, branch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -10,17 +11,19 @@ from typing import Final
 from kbcore import limits
 from kbcore.errors import StorageError
 from kbcore.extract.changes import FOLDER
+from kbcore.git import worktree_content
+from kbcore.git.worktree_content import Unfit
 from kbcore.model.claims import change_file
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.storage.lock import held
-from kbcore.storage.replacing import create_file, remove_leftovers, remove_leftovers_in
+from kbcore.storage.replacing import create_file, remove_leftovers, remove_leftovers_in, replace_file
 from kbcore.store.kb_folder import KB
 from kbcore.store.workspace import Workspace
 
 ATTRIBUTES: Final = f"{KB}/.gitattributes"
 ATTRIBUTES_LINE: Final = f"{change_file.ATTRIBUTES}\n"
-"""Line endings stay, and no filter changes a file or keeps its content elsewhere."""
+"""Line endings stay, no filter changes a file or keeps its content elsewhere, and no merge makes one of two."""
 LOCK: Final = "share"
 """The name of the lock of those who write change files (``Folders.lock_path``)."""
 _KEEP: Final = ".keep"
@@ -82,12 +85,36 @@ def companion_files(paths: Iterable[str]) -> list[str]:
 
 
 def write_companion_files(root: Path, paths: Iterable[str]) -> None:
-    """Write the attributes and the empty file of each month, where they are not there. Raises: ``StorageError``."""
+    """Write the attributes and the empty file of each month, where they are not there.
+
+    In attributes that an earlier KB wrote its line is replaced. Raises: ``StorageError``.
+    """
     for path in paths:
         text = ATTRIBUTES_LINE if path == ATTRIBUTES else ""
         try:
-            create_file(root / path, text.encode())
+            if path != ATTRIBUTES or not _replace_earlier_line(root / path):
+                create_file(root / path, text.encode())
         except FileExistsError:
             continue
         except OSError as error:
             raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _replace_earlier_line(path: Path) -> bool:
+    """Put the line of attributes in the place of the one that an earlier KB wrote; tell whether that was there.
+
+    Raises: ``OSError``.
+    """
+    earlier, wanted = change_file.EARLIER_ATTRIBUTES.encode(), change_file.ATTRIBUTES.encode()
+    try:
+        content, about = worktree_content.read(str(path))
+    except (FileNotFoundError, Unfit):
+        return False
+    if path.is_symlink():
+        return False
+    lines = content.splitlines(keepends=True)
+    new = b"".join(wanted + one[len(earlier) :] if one.rstrip() == earlier else one for one in lines)
+    if new == content:
+        return False
+    replace_file(path, new, stat.S_IMODE(about.st_mode))
+    return True

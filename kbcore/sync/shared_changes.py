@@ -31,6 +31,7 @@ from kbcore.model.record import (
     WithdrawLink,
 )
 from kbcore.model.redaction.changes import without
+from kbcore.model.redaction.target import commands
 from kbcore.model.state import Changes, Draft, Stamp, State
 from kbcore.model.values import is_same
 from kbcore.remedies import kb
@@ -72,10 +73,11 @@ class WholeCopy(NamedTuple):
 
 def whole_copy_words(one: WholeCopy) -> str:
     """Return what a file holds, and what to do, as a sentence with commands (``kbcore.remedies``)."""
-    command = kb("redact", one.change, *(f"--field={field}" for field in one.fields), "--yes")
+    given = [kb("redact", *words) for words in commands(one.change, one.fields, "--yes")]
+    take = "takes" if len(given) == 1 else "take"
     return (
         f"{one.path} has a change of {one.actor} whole that is redacted in this clone, and its values were not taken"
-        f" in: {command} takes them out of the file; then commit it."
+        f" in: {' and '.join(given)} {take} them out of the file; then commit it."
     )
 
 
@@ -139,8 +141,20 @@ class SharedChanges:
         moved = {*self._was.more, *self._was.without, *self._now.more, *self._now.without, *redacted}
         self._is_again = bool(redacted)
         """The state may show what is left of texts in the place of redacted values: then it is written again."""
-        self.subjects = index.concerned([self._bodies[one] for one in moved])
+        self._elsewhere = self._named_elsewhere()
+        self.subjects = index.concerned([self._bodies[one] for one in moved | self._elsewhere])
         """The elements that are concerned, by all ids that changes know them by."""
+
+    def _named_elsewhere(self) -> set[str]:
+        """Return the changes that a conflict shows with a file which has them no more, while another file has them."""
+        left = {(op.id, op.file) for op in self._noted if isinstance(op, LeaveChange) and self._files.get(op.id)}
+        if not left or self._view is None:
+            return set()
+        return {change for change, _ in left & _named_in_conflicts(self._view)}
+
+    def _is_written(self, was: Entity | Edge | None, now: Entity | Edge | None) -> bool:
+        """Tell whether an element may be shown otherwise than in the state before."""
+        return self._is_again or was != now or (bool(self._elsewhere) and now is not None and _is_contested(now))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -153,8 +167,9 @@ class SharedChanges:
         whole = [(one, fields) for one, fields in found if fields]
         said = [
             f"A change of {one.actor} is redacted in its file, and earlier records of this clone have what was taken"
-            f" out: {kb('redact', one.id, *(f'--field={field}' for field in fields))} shows where."
+            f" out: {' and '.join(given)} {'shows' if len(given) == 1 else 'show'} where."
             for one, fields in whole[:_SHOWN]
+            if (given := [kb("redact", *words) for words in commands(one.id, fields)])
         ]
         if left := len(whole) - len(said):
             said.append(f"So have they of {pluralize(left, 'more change')}: {kb('doctor')} lists all of them.")
@@ -235,11 +250,11 @@ class SharedChanges:
         written = _Written(after, self._origins(now))
         ops: list[Operation] = [*self._noted]
         for key in sorted(was.entities.keys() | now.entities.keys()):
-            if key in subjects.entities and (self._is_again or was.entities.get(key) != now.entities.get(key)):
+            if key in subjects.entities and self._is_written(was.entities.get(key), now.entities.get(key)):
                 ops += written.entity(key, was.entities.get(key), now.entities.get(key))
         gone: list[Operation] = []
         for key in sorted(was.edges.keys() | now.edges.keys()):
-            if self._is_again or was.edges.get(key) != now.edges.get(key):
+            if self._is_written(was.edges.get(key), now.edges.get(key)):
                 (ops if key in now.edges and now.edges[key].additions else gone).extend(
                     written.edge(key, was.edges.get(key), now.edges.get(key))
                 )
@@ -478,6 +493,23 @@ def _values(element: Entity | Edge) -> Iterable[str]:
 
 def _contested_names(element: Node | Link | None) -> Iterable[str]:
     return [name for name in element.fields if is_contested_note(name)] if element else []
+
+
+def _is_contested(element: Entity | Edge) -> bool:
+    """Tell whether a conflict is shown at an element."""
+    if isinstance(element, Entity) and (element.names.is_contested or element.deletions):
+        return True
+    return any(field.is_contested for field in element.fields.values())
+
+
+def _named_in_conflicts(view: View) -> set[tuple[str, str]]:
+    """Return the changes that the conflicts of a state show, each with the file that it is shown with."""
+    condition, elements = ("contested <> '{}'", ()), list[Node | Link]()
+    elements += view.nodes([row[0] for row in view.cells("node", ("id",), condition, _contested_names)])
+    elements += view.links([row[0] for row in view.cells("link", ("id",), condition, _contested_names)])
+    shown = (value for one in elements for name in _contested_names(one) for value in one.fields[name])
+    origins = (origin for value in shown for origin in value.get("changes", [value]))
+    return {(origin["change"], origin["file"]) for origin in origins if "file" in origin}
 
 
 def _stated(node: Node | None) -> dict[str, Any] | None:

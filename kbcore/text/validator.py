@@ -22,7 +22,7 @@ from kbcore.text.tree import COMMENT_LIKE_TEXT, DUPLICATE_KEY, TextTree
 from kbcore.text.wording import shortened
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CONFLICT: Final = re.compile(r"^(?:<<<<<<<|>>>>>>>)(?: |$)", re.MULTILINE)
+_CONFLICT: Final = re.compile(r"^(?:<{7,}|>{7,})(?: |$)", re.MULTILINE)
 _MAX_SHOWN_CHARS: Final = 60
 _MAX_MESSAGE_CHARS: Final = 400
 _MAX_COMPARED: Final = 500

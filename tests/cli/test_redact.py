@@ -397,6 +397,34 @@ def test_a_pattern_in_the_name_of_a_field_is_refused_with_what_can_be_done(kb, l
     assert (ran.status, "--names needs a PATTERN" in ran.err) == (2, True)
 
 
+@pytest.mark.parametrize("is_in_file", [False, True])
+def test_a_secret_in_an_id_of_a_shared_change_is_refused_before_anything_is_written(kb, synced, is_in_file):
+    made = {"type": "req", "title": f"Use {SECRET}", "status": "open"}
+    apply(kb, entities=[{"id": "REQ-8", **made}])
+    if not is_in_file:
+        shared_and_synced(kb, synced)
+    apply(kb, entities=[{"id": f"REQ-{SECRET}", **made}])
+    if is_in_file:
+        shared_and_synced(kb, synced)
+    before, records = changes(kb, synced), len(kb("log", "--json").json["records"])
+    for options in ((), ("--yes",)):
+        ran = kb("redact", "-", *options, stdin=SECRET)
+        assert ran.status != 0
+        assert "The pattern is part of an id or a name in the change" in ran.err
+        assert "Give the id of the entity or the seq of a record" in ran.err
+        assert "would be written" not in ran.out
+    assert changes(kb, synced) == before
+    assert len(kb("log", "--json").json["records"]) == records
+    assert "not finished" not in kb("doctor").out
+    assert git(synced, "status", "--short") == ""
+    ran = kb("redact", f"REQ-{SECRET}", "--yes")
+    assert ran.status == 0, ran.err
+    assert kb("redact", "REQ-8", "--yes").status == 0
+    assert "not finished" not in kb("doctor").out
+    assert kb("query", "req", "--where", "title~Use", "--json").json["entities"] == []
+    assert kb("verify").status == 0
+
+
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 
 

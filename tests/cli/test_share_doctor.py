@@ -12,7 +12,7 @@ from tests.support.repository.repos import git
 
 SYMBOL = {"type": "symbol", "title": "One", "status": "active"}
 SECRET = "AKIA" + "IOSFODNN7EXAMPLQ"
-LINE = "changes/** -text -filter\n"
+LINE = "changes/** -text -filter -merge\n"
 
 
 def apply(kb, *entities):
@@ -82,6 +82,8 @@ def test_what_is_not_shared_or_taken_back_is_counted(kb, shared):
             "attributes_missing",
             "The filter lfs keeps",
         ),
+        ({".kb/.gitattributes": "changes/** -text -filter\n"}, (), "attributes_missing", "merge is unspecified"),
+        ({".kb/changes/.gitattributes": "* merge=union\n"}, (), "attributes_overridden", "merge is union"),
         ({".kb/changes/.gitattributes": "* text=auto\n"}, (), "attributes_overridden", "text is auto"),
         (
             {".git/info/attributes": "*.jsonl filter=git-crypt\n"},

@@ -88,7 +88,7 @@ def test_a_commit_takes_along_what_clients_wrote(kb, auto, hooked):
     said = commit(auto, hooked)
     assert said == "kb: the commit takes along 1 change of tester, in .kb/changes.\n"
     assert len(files_in(auto)) == 1
-    assert git(auto, "show", "HEAD:.kb/.gitattributes") == "changes/** -text -filter"
+    assert git(auto, "show", "HEAD:.kb/.gitattributes") == "changes/** -text -filter -merge"
     assert is_clean(auto)
     assert unshared(kb) == []
 

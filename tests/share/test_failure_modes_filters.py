@@ -42,7 +42,7 @@ def test_changes_are_the_same_ones_where_git_ends_lines_in_another_way(
     ann.pull()
     hold(ann)
     assert ann.facts() == bob.facts()
-    assert (ann.root / ATTRIBUTES).read_text() == "changes/** -text -filter\n"
+    assert (ann.root / ATTRIBUTES).read_text() == "changes/** -text -filter -merge\n"
 
 
 POINTER = "printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:%s\\nsize 12\\n' 0123"
@@ -79,7 +79,7 @@ def test_what_a_filter_left_in_the_place_of_a_file_is_named_with_the_line_to_cha
     [(where, problem)] = ann.sync().problems
     assert (where, problem.code) == (path, "filtered")
     assert what in problem.message
-    assert "changes/** -text -filter" in problem.hint
+    assert "changes/** -text -filter -merge" in problem.hint
 
 
 def test_change_files_are_committed_although_git_ignores_their_folder_or_ending(ann: Clone, bob: Clone) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import pytest
 from kbcore.checks.against.findings import check_against
 from kbcore.errors import InvalidQuery, StorageError
 from kbcore.extract.changes import FOLDER
+from kbcore.query.conflicts import find_conflicts
 from kbcore.share.packing import find_doubled, pack
 from kbcore.store.history.undo import revert
 from tests.support.effort.scale import tries
+from tests.support.processes.cli import environment, run_kb
 from tests.support.repository.clones import Clone, hold
 from tests.support.repository.repos import run_git
 
@@ -73,6 +76,42 @@ def test_packing_keeps_the_state_while_it_is_staged_committed_and_pulled(long: C
     hold(bob)
     assert bob.facts() == before
     assert [one.relative_to(long.root).name for one in long.root.glob(f"{FOLDER}/*/.keep")]
+
+
+def named_in_conflicts(clone: Clone) -> set[str]:
+    """Return the files that the rule names, and those of the values that `kb resolve` lists."""
+    values = [value for one in find_conflicts(clone.view()) for value in one.values]
+    clone.close()
+    checked = run_kb(clone.root, "check", "--rule", "conflict", env=environment({"KB_ACTOR": clone.actor}))
+    files = {change["file"] for value in values for change in value.get("changes", [value])}
+    return files | {*re.findall(rf"{FOLDER}/\S+\.jsonl", checked.out)}
+
+
+@pytest.mark.parametrize(("what", "how"), [("field", "pack"), ("deletion", "pack"), ("field", "redaction")])
+def test_conflicts_name_the_pack_that_has_the_change_now(ann: Clone, bob: Clone, what: str, how: str) -> None:
+    ann.add("FACT-1", title="Use hunter2-Pa55word")
+    if what == "field":
+        bob.add("FACT-1", title="By bob")
+    else:
+        bob.remove("FACT-1")
+    ann.commit()
+    bob.commit()
+    ann.push()
+    bob.pull()
+    bob.commit("merged")
+    assert len(bob.conflicts()) == 1
+    before = named_in_conflicts(bob)
+    assert all((bob.root / path).is_file() for path in before)
+    if how == "pack":
+        bob.pack()
+    else:
+        bob.redact("hunter2-Pa55word")
+    bob.commit(how)
+    after = named_in_conflicts(bob)
+    assert all((bob.root / path).is_file() for path in after), after
+    assert after != before
+    hold(bob)
+    assert not bob.sync().outcome.applied
 
 
 def test_what_is_not_committed_or_not_old_stays_and_a_second_call_packs_nothing(long: Clone) -> None:

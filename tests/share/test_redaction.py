@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ from kbcore.maintenance.redaction import RedactAnswer, Wanted
 from kbcore.model.claims.change import CONFIRMED, AddMember
 from kbcore.model.claims.change_file import ReadChanges
 from kbcore.model.redaction.target import Target, pattern_of
+from kbcore.remedies import for_shell
 from kbcore.share import backup_ref
 from kbcore.share.backup_ref import Fetched, Pushed
 from kbcore.share.health import sharing_findings
@@ -429,6 +431,52 @@ def test_the_name_of_a_field_goes_from_change_files_and_other_clones_name_what_t
     assert diagnose(bob.workspace()).is_sound
 
 
+def commands_in(text: str) -> list[list[str]]:
+    """Return the words of each `kb redact` that a sentence names."""
+    return [shlex.split(one) for one in re.findall(r"`kb (redact [^`]+)`", text)]
+
+
+@pytest.mark.parametrize("where", ["other clone", "whole copy"])
+def test_a_name_and_other_fields_of_a_change_have_a_command_each_and_both_work(
+    ann: Clone, bob: Clone, where: str
+) -> None:
+    ann.apply(message=f"about {SECRET}", entities=[{"id": "FACT-1", "attributes": {SECRET: "gone", "k": "kept"}}])
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    ann.git("branch", "whole")
+    redact(ann, Wanted("pattern", SECRET, takes_names=True))
+    ann.commit("redact")
+    ann.push()
+    if where == "other clone":
+        clone, code = bob, "redacted_by_others"
+        bob.pull()
+    else:
+        clone, code = ann, "redacted_in_store_alone"
+        ann.git("rm", "--quiet", "-r", ".kb/changes")
+        ann.git("checkout", "--quiet", "whole", "--", ".kb/changes")
+    [warning] = [one for one in clone.sync().outcome.warnings if "redact" in one]
+    [found] = [one for one in sharing_findings(clone.workspace(), "main") if one.code == code]
+    given = commands_in(for_shell(found.remedy))
+    assert [[one for one in words if one.startswith("--field")] for words in given] == [
+        ["--field=[redacted]"],
+        ["--field=message"],
+    ]
+    assert given == commands_in(for_shell(warning))
+    clone.close()
+    env = environment({"KB_ACTOR": clone.actor})
+    together = [*given[0], *(word for word in given[1] if word.startswith("--field"))]
+    refused = run_kb(clone.root, *together, env=env)
+    assert refused.status != 0
+    assert commands_in(refused.err) == [words[:3] for words in given]
+    for words in given:
+        ran = run_kb(clone.root, *words, *(() if "--yes" in words else ("--yes",)), env=env)
+        assert ran.status == 0, ran.err
+    assert holds(clone) == []
+    assert [one for one in sharing_findings(clone.workspace(), "main") if one.code == code] == []
+
+
 def test_a_merge_of_a_branch_does_not_bring_back_the_name_of_a_field(ann: Clone) -> None:
     ann.begin("feat")
     ann.fact("FACT-1", attributes={SECRET: "gone", "k": "kept"})
@@ -578,6 +626,85 @@ def test_a_redacted_file_is_none_that_git_takes_for_renamed(ann: Clone) -> None:
     assert run_git(ann.root, "merge", "--quiet", "--no-edit", "main", env=ann.machine.env).returncode == 0
     hold(ann)
     assert ann.titles()["FACT-1"] == "[redacted]"
+
+
+OTHER = "correct-horse-Battery9"
+
+
+def redact_two_of_one_pack(ann: Clone, bob: Clone) -> None:
+    """Have two clones redact different things in one pack, so that git finds a file with two new names in a pull."""
+    for key, title in (("FACT-2", f"Use {SECRET}"), ("FACT-3", f"Use {OTHER}")):
+        ann.fact(key, title)
+    ann.commit()
+    ann.pack()
+    ann.commit("pack")
+    ann.push()
+    bob.pull()
+    bob.redact(SECRET)
+    bob.commit("redact")
+    bob.push()
+    ann.redact(OTHER)
+    ann.commit("redact")
+
+
+def packs(clone: Clone) -> list[Path]:
+    return sorted((clone.root / ".kb/changes").glob("pack-*.jsonl"))
+
+
+def test_of_two_packs_that_redact_different_things_in_one_git_keeps_both(ann: Clone, bob: Clone) -> None:
+    redact_two_of_one_pack(ann, bob)
+    assert run_git(ann.root, "pull", "--quiet", "--no-rebase", "--no-edit", env=ann.machine.env).returncode != 0
+    contents = [path.read_text() for path in packs(ann)]
+    assert sorted((SECRET in one, OTHER in one) for one in contents) == [(False, True), (True, False)]
+    ann.git("add", "--all", ".kb/changes")
+    ann.git("commit", "--quiet", "--no-edit")
+    ann.sync()
+    hold(ann)
+    assert [ann.titles()[key] for key in ("FACT-2", "FACT-3")] == ["[redacted]", "[redacted]"]
+    found = [one for one in sharing_findings(ann.workspace(), ann.branch) if one.code == "redacted_in_store_alone"]
+    assert len(found) == 2
+    ann.close()
+    for words in [words for one in found for words in commands_in(for_shell(one.remedy))]:
+        ran = run_kb(ann.root, *words, env=environment({"KB_ACTOR": "ann"}))
+        assert ran.status == 0, ran.err
+    assert [path for text in (SECRET, OTHER) for path in files_with(text, ann.root / ".kb")] == []
+    ann.commit("as the doctor said")
+    hold(ann)
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_of_packs_that_git_merged_as_text_the_doctor_names_the_commit_of_each(
+    ann: Clone, bob: Clone, is_committed: bool
+) -> None:
+    redact_two_of_one_pack(ann, bob)
+    (ann.root / ".git/info").mkdir(exist_ok=True)
+    (ann.root / ".git/info/attributes").write_text(".kb/changes/** merge\n")
+    assert run_git(ann.root, "pull", "--quiet", "--no-rebase", "--no-edit", env=ann.machine.env).returncode != 0
+    assert all("<<<<<<<< " in path.read_text() for path in packs(ann))
+    if is_committed:
+        ann.git("add", "--all", ".kb/changes")
+        ann.git("commit", "--quiet", "--no-edit")
+    refused = [one for one in sharing_findings(ann.workspace(), ann.branch) if one.code == "merge_conflict"]
+    assert len(refused) == 2
+    for one in refused:
+        command = re.search(r"`git (checkout \w+ -- \S+)`", one.remedy)
+        assert command, one.remedy
+        ann.git(*command[1].split())
+    contents = [path.read_text() for path in packs(ann)]
+    assert sorted((SECRET in one, OTHER in one) for one in contents) == [(False, True), (True, False)]
+    ann.git("commit", "--quiet", "--all", "--no-edit", "-m", "both packs")
+    ann.sync()
+    hold(ann)
+
+
+def test_attributes_of_an_earlier_kb_get_the_line_with_the_next_file(ann: Clone) -> None:
+    attributes = ann.root / ".kb/.gitattributes"
+    attributes.write_bytes(b"*.md text\nchanges/** -text -filter\nmore -diff\n")
+    ann.commit("as an earlier KB")
+    ann.fact("FACT-2")
+    ann.share()
+    assert attributes.read_bytes() == b"*.md text\nchanges/** -text -filter -merge\nmore -diff\n"
+    assert git(ann.root, "diff", "--name-only") == ""
 
 
 # The ref of a remote

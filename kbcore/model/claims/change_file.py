@@ -37,8 +37,11 @@ _LINE: Final = re.compile(rf'\{{"change":"([0-9a-f]{{{ID_CHARS}}})",(.*)\}}')
 _ESCAPED: Final = re.compile(r"\\[bfru]")
 """What may be a character that is not seen, where the rest of a file has none: all others are written as they are."""
 _UPDATE: Final = "Update KB, or ask the writer of the file to use the same version."
-ATTRIBUTES: Final = "changes/** -text -filter"
-"""The line of git's attributes in ``.kb``: line endings stay, and no filter keeps the content of a file elsewhere."""
+ATTRIBUTES: Final = "changes/** -text -filter -merge"
+"""The line of git's attributes in ``.kb``: line endings stay, no filter keeps the content of a file elsewhere, and no
+merge makes one content of two: of two packs in the place of one, git keeps both."""
+EARLIER_ATTRIBUTES: Final = "changes/** -text -filter"
+"""The line that an earlier KB wrote."""
 _FILTERED: Final = (
     (b"version https://git-lfs.github.com/", "Git LFS has put a pointer in the place of the file"),
     (b"\0GITCRYPT\0", "git-crypt has encrypted the file"),
@@ -49,6 +52,7 @@ _UNFILTERED: Final = (
     "its writer has it."
 )
 _NOT_OURS: Final = "KB writes no such claim: remove the file, and tell whoever committed it."
+_MERGED: Final = "Take the file as the commit has it that wrote it: `kb doctor` names the command."
 _RESTORE: Final = "Bring back the file as it was committed; KB never edits one."
 
 
@@ -256,7 +260,7 @@ def _text_of(data: bytes) -> str:
         raise _RefusedError(place, "not_utf8", f"byte {error.start} is no UTF-8") from error
     for number, line in enumerate(text.split("\n"), start=1):
         if conflict_markers.is_left_over(line):
-            raise _RefusedError(number, conflict_markers.CODE, "a git merge left a conflict here", _RESTORE)
+            raise _RefusedError(number, conflict_markers.CODE, "a git merge left a conflict here", _MERGED)
     return text
 
 

@@ -35,6 +35,7 @@ from kbcore.model.record import EPOCH, IMPORT, REDACTION, REPAIR, SALVAGE, SYNC,
 from kbcore.model.redaction.changes import is_taken, without_claims
 from kbcore.model.redaction.target import CLAUSE, NAME, Target, names_of
 from kbcore.model.redaction.texts import Texts, is_hashed_name, texts_of
+from kbcore.remedies import kb
 
 _RESERVED: Final = frozenset({SYNC, IMPORT, REPAIR, EPOCH, SALVAGE, UNPROVEN, REDACTION})
 _KEY_OF_CLAUSE: Final = "attributes.key"
@@ -316,13 +317,19 @@ class Redactor:
             holder[name] = new
             self._place(".".join(filter(None, [path, name])), "a change")
 
+    def refuse_kept(self, change: Change) -> None:
+        """Refuse a pattern that is in what the id of a change is taken of. Raises: ``InvalidQuery``."""
+        self._refuse_kept(without_claims(change, self._target))
+
     def _refuse_kept(self, change: Change) -> None:
         self._names((one.field for one in change.claims if isinstance(one, SetField | UnsetField)), "a change")
         texts = texts_of(_decode(_encode(change)))
         if any(map(self._clean.holds, texts)):
             raise InvalidQuery(
                 f"The pattern is part of an id or a name in the change {change.id}, whose own id is taken of it.",
-                hint="Take it out of the values by the id of the entity or the seq of the record.",
+                hint="Give the id of the entity or the seq of a record instead of the pattern: that takes the values"
+                f" out. The id or the author itself stays in the history: {kb('rename')} gives an entity another id for"
+                " all that comes, and only a revoked secret ends the leak.",
             )
 
     def _touch(self, op: Json, before: int) -> None:

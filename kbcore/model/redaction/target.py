@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -75,6 +75,16 @@ def pattern_of(text: str, *, is_regex: bool = False) -> re.Pattern[str]:
         message = f"The pattern matches {REDACTED!r}, which is written in the place of what is taken out."
         raise InvalidQuery(message, hint="Name the record or the entity that holds the secret.")
     return found
+
+
+def commands(change: str, fields: Sequence[str], *options: str) -> list[tuple[str, ...]]:
+    """Return the arguments of each ``kb redact`` that takes fields of a change out.
+
+    The fields whose names go (``REDACTED``) have a command of their own: that takes a pattern of the names out.
+    """
+    others = [one for one in fields if one != REDACTED]
+    parts = [[REDACTED]] * (REDACTED in fields) + [others] * bool(others)
+    return [(change, *(f"--field={field}" for field in part), *options) for part in parts]
 
 
 def names_of(ids: Iterable[str], former: Mapping[str, set[str]]) -> frozenset[str]:

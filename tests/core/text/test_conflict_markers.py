@@ -104,3 +104,12 @@ def test_what_is_left_holds_no_conflict_and_keeps_its_lines(lines):
     assert without_conflicts(left) == (left, ())
     assert left.count("\n") == text.count("\n")
     assert bool(problems) == (left != text)
+
+
+@pytest.mark.parametrize("size", [7, 8, 11])
+def test_a_conflict_of_a_renamed_file_has_longer_signs_of_one_length(size):
+    """As git writes them where both sides renamed the file."""
+    begin, middle, end = ("<" * size + " HEAD:a.md", "=" * size, ">" * size + " feature:b.md")
+    text, problems = without_conflicts("\n".join(["a", begin, "b", "=" * (size + 1), middle, "c", end, "d"]))
+    assert (text, len(problems)) == ("a\n\n\n\n\n\n\nd", 1)
+    assert without_conflicts("\n".join([begin, middle, f">{end}"]))[1] == ()
