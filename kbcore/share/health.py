@@ -210,9 +210,11 @@ def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
         return
     number = sum(state.unshared.values())
     listed = f"{shell('share', '--list')} lists them."
+    them = "it" if state.refused == 1 else "them"
+    is_on = state.mode != "off"
     kinds: tuple[tuple[int, Severity, str, str, str], ...] = (
-        (number, "note", "changes_unshared", "not shared", f"{shell('share')} writes them into files."),
-        (state.refused, "warning", "changes_refused", "not shared, because no file may hold them", listed),
+        (number * is_on, "note", "changes_unshared", "not shared", f"{shell('share')} writes them into files."),
+        (state.refused * is_on, "warning", "changes_refused", f"not shared, because no file may hold {them}", listed),
         (state.private, "ok", "changes_private", "private by `share.actors`, `share.types` or their origin", listed),
         (state.withdrawn, "note", "changes_withdrawn", "in no file any more that held them once", listed),
     )

@@ -367,6 +367,7 @@ def test_after_sharing_was_turned_off_the_files_stay_and_hold(kb, synced, apply)
     assert len(change_files(synced)) == 1
     assert kb("show", "S-1").status == 0
     assert kb("status", "--json").json["sharing"]["unshared"] == 1
+    assert "not shared" not in kb("status").out
 
 
 def test_the_status_counts_contested_fields(kb, synced, apply):
