@@ -401,3 +401,19 @@ def test_a_file_with_what_no_client_can_say_is_refused_and_the_branch_stays_usab
     place.unlink()
     assert kb("sync").status == 0
     assert "no client can say" not in kb("check").out
+
+
+def test_a_record_that_only_notes_the_file_of_changes_has_nothing_to_undo(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    kb("config", "set", "share.mode", "ask")
+    kb("share")
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "shared")
+    noted = kb("sync", "--json").json["seq"]
+    ran = kb("revert", str(noted))
+    assert ran.status == 64
+    assert ran.err == (
+        f"error: Record {noted} changed no entity and no edge, only what is known of files: there is nothing to undo."
+        f" Nothing was written.\nhint: `kb show {noted}` names the files. What they state is undone in them.\n"
+    )
+    assert kb("status", "--json").json["seq"] == noted
