@@ -173,7 +173,9 @@ def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
     from kbcli.invocation import exits
     from kbcore.errors import InvalidQuery
     from kbcore.maintenance import epochs
+    from kbcore.remedies import for_shell, shell
     from kbcore.share.health import lost_changes
+    from kbcore.storage.loss import brought_back
     from kbcore.store.branches.choosing import choose_noted
     from kbcore.text.escaping import escape_controls, escaped_sentence
 
@@ -182,7 +184,8 @@ def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
     question = " ".join(filter(None, [lost_changes(workspace, branch), epochs.question(workspace, branch)]))
     if not is_confirmed:
         if not output.is_interactive:
-            raise InvalidQuery(f"A new epoch needs a person's consent. {question}", hint="Confirm it with --yes.")
+            hint = f"Where a person consents: {shell('doctor', '--new-epoch', '--branch', branch, '--yes')}."
+            raise InvalidQuery(f"A new epoch needs a person's consent. {question}", hint=hint)
         if not typer.confirm(escaped_sentence(question), err=True):
             output.note("Nothing was changed.")
             return exits.INTERRUPTED
@@ -192,6 +195,7 @@ def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
         return exits.DONE
     for sentence in begun.done:
         output.say(escape_controls(sentence))
+    output.say(for_shell(brought_back("Next:")))
     return exits.DONE
 
 

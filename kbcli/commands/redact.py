@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kbcli.terminal.output import Output
+    from kbcore.errors import NotFound
     from kbcore.maintenance.redaction import FoundStore, Preview, RedactAnswer, Wanted
+    from kbcore.store.workspace import Workspace
 
 _STDIN: Final = "-"
 _MOST_CHARS: Final = 64 * 1024
@@ -46,7 +48,7 @@ def run(
     Documents, the history of git, other clones and backups are named, and not changed. Revoke the secret first.
     """
     from kbcli.invocation import exits
-    from kbcore.errors import InvalidQuery
+    from kbcore.errors import InvalidQuery, NotFound
     from kbcore.maintenance import redaction
     from kbcore.model.claims.change import REDACTED
     from kbcore.store import branches
@@ -70,17 +72,42 @@ def run(
         raise InvalidQuery("--names needs a PATTERN: what a name has to contain for its field to go.")
     if wanted.kind == "pattern" and text == wanted.text and target != _STDIN:
         output.warn("The pattern is in the history of the shell now. Use - to give it by standard input.")
-    if not yes:
-        with output.waiting("Looking at every store"):
-            found = redaction.preview(workspace, branch, wanted)
-        return _show_preview(output, found, wanted)
-    with output.waiting("Redacting"):
-        done = redaction.redact(workspace, branch, wanted, session.author)
+    try:
+        if not yes:
+            with output.waiting("Looking at every store"):
+                found = redaction.preview(workspace, branch, wanted)
+            return _show_preview(output, found, wanted)
+        with output.waiting("Redacting"):
+            done = redaction.redact(workspace, branch, wanted, session.author)
+    except NotFound as error:
+        raise _unknown_field(workspace, branch, wanted) or error from None
     if output.is_json:
         output.document(done.as_json())
     else:
         _show_done(output, done)
     return exits.DONE if done.is_whole else exits.VIOLATIONS
+
+
+def _unknown_field(workspace: Workspace, branch: str, wanted: Wanted) -> NotFound | None:
+    """Return the error about fields that an entity does not have, where nothing holds values of them; None for none."""
+    from kbcore.errors import NotFound
+    from kbcore.secrets import masked
+    from kbcore.text.escaping import in_quotes
+    from kbcore.text.suggest import did_you_mean
+    from kbcore.text.wording import some_of
+
+    if wanted.kind != "entity" or not wanted.fields:
+        return None
+    nodes = workspace.store(branch).read(lambda view: view.nodes([wanted.text]))
+    known = [name for node in nodes for name in node.fields]
+    unknown = [name for name in wanted.fields if not {name, f"attributes.{name}"} & {*known}]
+    if not unknown:
+        return None
+    shown = some_of([in_quotes(name) for name in unknown], _SHOWN)
+    return NotFound(
+        f"Nothing in the stores of this clone holds values of {shown} of {wanted.text}.",
+        hint=masked(did_you_mean(unknown[0], known)),
+    )
 
 
 def _read() -> str:

@@ -38,8 +38,9 @@ def run(
     from kbcore.editing.renaming import rename
     from kbcore.errors import InvalidQuery, NotFound
     from kbcore.model import changeset
-    from kbcore.model.claims.fold import ID
+    from kbcore.model.claims.fold import DELETED, ID
     from kbcore.query.conflicts import find_conflicts
+    from kbcore.remedies import kb
     from kbcore.text.escaping import in_quotes
 
     if (take is None) != (field is None):
@@ -60,11 +61,18 @@ def run(
     if take is None or field is None:
         _list(ctx, found, key)
         return
-    conflict = next((one for one in found if one.field == field), None)
+    conflict = _meant(found, field)
     if conflict is None:
         fields = ", ".join(one.field for one in found)
         hint = f"Contested of it: {fields}." if fields else "`kb resolve` lists what is contested."
         raise NotFound(f"{field} of {key} is not contested.", hint=hint)
+    field = conflict.field
+    if field == DELETED and take != _KEEP:
+        keep = kb("resolve", conflict.id, field, "--take", _KEEP)
+        raise InvalidQuery(
+            f"{conflict.name} was deleted, although it was changed: {in_quotes(take)} decides nothing.",
+            hint=f"{keep} keeps it, {kb('delete', conflict.id)} deletes it.",
+        )
     said = message or f"resolve {field} of {conflict.name}"
     if field == ID and (new := _chosen_id(conflict, take)) != conflict.id:
         outcome, edits = rename(opened.target, conflict.id, new, message=said, dry_run=dry_run, expected_seq=seen[-1])
@@ -73,6 +81,12 @@ def run(
     item = _decision(conflict, _KEEP if field == ID else take)
     request = {**item, "message": said, "expected_seq": seen[-1], "dry_run": dry_run}
     session.show_outcome(opened.target.apply(changeset.parse(request)))
+
+
+def _meant(found: list[Conflict], field: str) -> Conflict | None:
+    """Return the conflict about a field; an attribute, or metadata of an edge, is also meant by its name alone."""
+    exact = [one for one in found if one.field == field]
+    return next(iter(exact or [one for one in found if one.field.partition(".")[2] == field]), None)
 
 
 def _chosen_id(conflict: Conflict, take: str) -> str:

@@ -292,13 +292,14 @@ def _share(session: Session) -> Shared | None:
     branch = workspace.head().branch
     if workspace.config.share.mode != "auto" or not workspace.folders.has_store(branch):
         return None
-    if operation_of(workspace.repo) in {"rebase", "cherry-pick", "revert"}:
+    operation = operation_of(workspace.repo)
+    if operation in {"rebase", "cherry-pick", "revert"}:
         return None
     from kbcli.messages import shared
     from kbcore.share.sharing import share
 
     found = share(workspace, branch)
-    for line in (*shared.added_lines(found), *shared.fault_lines(found.withheld)):
+    for line in (*shared.added_lines(found, is_merge=operation == "merge"), *shared.fault_lines(found.withheld)):
         _say(line)
     return found
 

@@ -156,12 +156,25 @@ def _ref_has(ref: str, remote: str, number: int) -> str:
     return f"{ref} of {remote} has {pluralize(number, 'change')}"
 
 
-def added_lines(found: Shared) -> Iterator[str]:
-    """Yield what the commit that is being made takes along; nothing where that is nothing."""
+def added_lines(found: Shared, *, is_merge: bool) -> Iterator[str]:
+    """Yield what the commit that is being made takes along; nothing where that is nothing.
+
+    git runs the hook also where it makes no commit, as the index had no change before. Its hook does not learn of
+    ``--allow-empty`` and ``--amend``.
+    """
     added = [*(one for changes in found.files.values() for one in changes), *found.before]
-    if added:
-        actors = some_of(sorted({one.change.actor for one in added}), _ACTORS)
-        yield f"the commit takes along {pluralize(len(added), 'change')} of {actors}, in .kb/changes."
+    if not added:
+        return
+    number = pluralize(len(added), "change")
+    actors = some_of(sorted({one.change.actor for one in added}), _ACTORS)
+    if found.was_staged or is_merge:
+        yield f"the commit takes along {number} of {actors}, in .kb/changes."
+        return
+    them = "it" if len(added) == 1 else "them"
+    yield (
+        f"{number} of {actors} {is_or_are(len(added))} in .kb/changes, and nothing else is staged: git commits {them}"
+        f" only with --allow-empty or --amend. Without these, run `kb share`, then `git commit`."
+    )
 
 
 def unshared_line(number: int) -> str:

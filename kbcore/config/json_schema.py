@@ -24,6 +24,8 @@ FILE_NAME: Final = "config.schema.json"
 _Schema = dict[str, Any]
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _TEXT: Final[_Schema] = {"type": "string", "minLength": 1}
+_NO_EXCLUSION: Final[_Schema] = {"type": "string", "pattern": "^[^!]"}
+_SHARED: Final[_Schema] = {"anyOf": [_NO_EXCLUSION, {"type": "array", "items": _NO_EXCLUSION}]}
 _TEXTS: Final[_Schema] = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
 _FLAG: Final[_Schema] = {"type": "boolean"}
 _VALUE: Final[_Schema] = {"type": ["string", "number", "boolean"]}
@@ -113,8 +115,8 @@ def _settings(of_source: _Schema) -> dict[str, _Schema]:
         "share": _object("How what people and agents add gets into files that git carries.", {
             "mode": _says({"enum": [*SHARE_MODES]}, "Not at all, when somebody asks, or by each commit."),
             "merge": _says({"enum": [*MERGE_MODES]}, "Whether what clients wrote on a merged branch is taken over."),
-            "actors": _says(_TEXTS, "Globs of the actors whose changes are shared."),
-            "types": _says(_TEXTS, "Globs of the types whose changes are shared."),
+            "actors": _says(_SHARED, "Globs of the actors whose changes are shared; none may begin with `!`."),
+            "types": _says(_SHARED, "Globs of the types whose changes are shared; none may begin with `!`."),
         }),
         "staged": _object("What is asked of a commit.", {
             "symbols": _says(_TEXTS, "Globs of source files that must name a requirement."),

@@ -26,9 +26,9 @@ from kbcore.model.rule_settings import (
     read_suppressions,
 )
 from kbcore.model.schema import CORE
-from kbcore.text.globs import globs_in
+from kbcore.text.globs import globs_in, placed_globs
 from kbcore.text.suggest import did_you_mean, nearest
-from kbcore.text.validator import ConfigNode, number_hint, read_json, refuse
+from kbcore.text.validator import ConfigNode, number_hint, read_json, refuse, shown
 
 RuleLevel = Literal["error", "warning", "off"]
 WorkspaceKind = Literal["branch", "session"]
@@ -392,9 +392,19 @@ def _share(spot: ConfigNode | None) -> ShareSettings:
     return ShareSettings(
         mode or DEFAULT.share.mode,
         merge or DEFAULT.share.merge,
-        globs_in(actors) if actors else DEFAULT.share.actors,
-        globs_in(types) if types else DEFAULT.share.types,
+        _shared_names(actors) if actors else DEFAULT.share.actors,
+        _shared_names(types) if types else DEFAULT.share.types,
     )
+
+
+def _shared_names(spot: ConfigNode) -> tuple[str, ...]:
+    """Return the globs of what is shared; one that is to exclude a name would share it, and is a problem."""
+    placed = placed_globs(spot)
+    for glob, place in placed:
+        if glob.startswith("!"):
+            message = f"{shown(glob)} cannot be used: what is shared is what a glob matches, and none excludes a name."
+            place.wrong("bad_glob", message, "List the names, or globs of them, that are to be shared.")
+    return tuple(glob for glob, _ in placed)
 
 
 def _count(spot: ConfigNode | None, default: int, maximum: int) -> int:

@@ -38,6 +38,8 @@ _TIMEOUT_S: Final = 120.0
 _SHOWN: Final = 3
 _FEW: Final = 1_000
 _MOST: Final = 1_000_000
+_NO_HEAD: Final = 128
+"""The status of git where HEAD names no commit yet."""
 
 
 class Blob(msgspec.Struct, frozen=True):
@@ -311,6 +313,21 @@ def is_anything_staged(repo: Repository, env: Mapping[str, str], commit: str) ->
     """
     asked = ["diff-index", "--cached", "--quiet", "--ignore-submodules=none", commit, "--"]
     return run_git(repo, env, asked, allowed=(0, 1), timeout_s=_TIMEOUT_S, index=named_index(repo, env)).status == 1
+
+
+def would_commit_differ(repo: Repository, env: Mapping[str, str]) -> bool:
+    """Return whether a commit of the index would differ from HEAD; before the first commit, whether it has files.
+
+    An entry of ``git add -N`` is none that a commit takes in.
+
+    The index is that of ``staged_tree``. Raises: ``GitUnusable``.
+    """
+    index = named_index(repo, env)
+    asked = ["diff-index", "--cached", "--quiet", "--ita-invisible-in-index", "HEAD", "--"]
+    answer = run_git(repo, env, asked, allowed=(0, 1, _NO_HEAD), timeout_s=_TIMEOUT_S, index=index)
+    if answer.status != _NO_HEAD:
+        return answer.status == 1
+    return bool(run_git(repo, env, ["ls-files", "-z"], timeout_s=_TIMEOUT_S, index=index).output)
 
 
 def staged_with(repo: Repository, env: Mapping[str, str], pattern: str) -> set[str]:

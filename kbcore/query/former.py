@@ -35,6 +35,11 @@ with was as (select seq, unnest(json_extract_string(moved, '$[*].was')) as id fr
 last as (select id, max(ended) as seq from any_node_history where id in (select unnest($1::varchar[])) group by id)
 select id, seq from last where (id, seq) in (select id, seq from was)
 """
+_SINCE: Final = "select id, created_seq from any_node where id in (select unnest($1::varchar[]))"
+_TAKEN: Final = """
+select seq from record where renamed > 0 and seq <= $2
+and list_contains(json_extract_string(moved, '$[*].was'), $1) order by seq desc
+"""
 _THERE: Final = """
 select count(*) > 0 from (select id, created_seq, version, null as ended from any_node
   union all select id, created_seq, version, ended from any_node_history)
@@ -109,6 +114,23 @@ def successor(view: Viewed, key: str, gone: int, until: int) -> Successor | None
         return Successor(name, 0)
     removed = view.rows(_ENDED, [name, since, until])[0][0]
     return None if removed is None else Successor(name, removed)
+
+
+def created_seqs(view: Viewed, keys: Collection[str]) -> dict[str, int]:
+    """Return the seqs at which the entities got these ids that have them now, by id."""
+    return dict(view.rows(_SINCE, [sorted(keys)])) if keys else {}
+
+
+def passed_on(view: Viewed, key: str, since: int, until: int) -> int:
+    """Return the last seq at which a rename took this id from an entity that has another one as of ``until``; or 0.
+
+    The entity that has it got it at ``since``: one that was renamed back is the same.
+    """
+    for (seq,) in view.rows(_TAKEN, [key, since]):
+        later = successor(view, key, seq, until)
+        if later and not later.removed and later.id != key:
+            return int(seq)
+    return 0
 
 
 def successors(view: Viewed, keys: Collection[str], until: int) -> dict[str, Successor]:

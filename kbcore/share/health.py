@@ -22,8 +22,8 @@ from kbcore.secrets import masked
 from kbcore.share.packing import find_doubled
 from kbcore.share.state import find_state, find_whole_copies, has_changes_folder
 from kbcore.share.worktree_changes import changes_in, content_of
+from kbcore.storage.loss import brought_back
 from kbcore.storage.places import record_range
-from kbcore.store import backup_refs
 from kbcore.store.branches import lost
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
@@ -113,10 +113,7 @@ def lost_changes(workspace: Workspace, branch: str) -> str:
 
 def _lost(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     if said := lost_changes(workspace, branch):
-        pushed = [one.remote for one in backup_refs.noted(workspace) if one.branch == branch]
-        remedy = "A sync brings back what change files hold."
-        if pushed:
-            remedy += f" {shell('fetch')} brings back what was pushed, once the branch has a store again."
+        remedy = f"Once the branch has a store again, {brought_back()}"
         yield DoctorFinding(_CHECK, "warning", "changes_lost", said, remedy, branch)
 
 
@@ -238,10 +235,17 @@ def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
         return
     number = sum(state.unshared.values())
     listed = f"{shell('share', '--list')} lists them."
+    is_on, them = state.mode != "off", it_or_them(number)
     kinds: tuple[tuple[int, Severity, str, str, str], ...] = (
-        (number, "note", "changes_unshared", "not shared", f"{shell('share')} writes {it_or_them(number)} into files."),
         (
-            state.refused,
+            number * is_on,
+            "note",
+            "changes_unshared",
+            "not shared",
+            f"{shell('share')} writes {it_or_them(number)} into files.",
+        ),
+        (
+            state.refused * is_on,
             "warning",
             "changes_refused",
             f"not shared, because no file may hold {it_or_them(state.refused)}",

@@ -159,7 +159,10 @@ def _stated_types(change: Change) -> dict[str, str]:
 
 
 def _types_of(workspace: Workspace, branch: str, changes: Iterable[Change]) -> Callable[[str], str]:
-    """Return what tells the type of an entity that changes name: as it is, or as some change stated it."""
+    """Return what tells the type of an entity that changes name: as it is, or as some change stated it.
+
+    The entity may be gone, as after its change file was removed.
+    """
     changes = list(changes)
     ids = sorted({key for change in changes for key in ids_in(change)})
     found: dict[str, str] = {}
@@ -168,7 +171,11 @@ def _types_of(workspace: Workspace, branch: str, changes: Iterable[Change]) -> C
 
     def load() -> dict[str, str]:
         nodes = workspace.store(branch).read(lambda view: view.nodes(ids))
-        return {node.id: node.type for node in nodes}
+        types = {node.id: node.type for node in nodes}
+        if gone := [key for key in ids if not (types.get(key) or found.get(key))]:
+            for change in workspace.changes(branch).read(lambda index, seq: index.once_committed_on(gone, seq)):
+                found.update(_stated_types(change))
+        return types
 
     loaded: list[dict[str, str]] = []
 

@@ -35,11 +35,13 @@ class Shared(msgspec.Struct, frozen=True):
     """The files that were written, with their changes, and the changes that were not shared.
 
     ``before`` are changes in files that had been written before and are not committed yet: these are staged as well.
+    ``was_staged`` tells whether the index differed from HEAD before; it is False too where nothing was staged now.
     """
 
     files: dict[str, tuple[Unshared, ...]]
     before: tuple[Unshared, ...]
     withheld: tuple[Unshared, ...]
+    was_staged: bool = False
 
     @property
     def faults(self) -> list[Unshared]:
@@ -76,7 +78,9 @@ def share(
         files = _files(workspace, branch, found)
         before = tuple(one for one in found if one.file and not one.withheld)
         staged = [*files, *sorted({one.file for one in before})]
+        was_staged = False
         if staged and not dry_run:
+            was_staged = blobs.would_commit_differ(workspace.repo, workspace.machine.env)
             for path, (content, _) in files.items():
                 write_file(workspace.machine.fs, workspace.repo.worktree, path, content)
             others = companion_files(staged)
@@ -91,7 +95,7 @@ def share(
                 error.remedy = f"When git can write its index, {kb('share', lead='run')} again: it stages the files."
                 raise
     written = {path: changes for path, (_, changes) in files.items()}
-    return Shared(written, before, tuple(one for one in found if one.withheld))
+    return Shared(written, before, tuple(one for one in found if one.withheld), was_staged)
 
 
 def for_review(workspace: Workspace, branch: str, found: Sequence[Unshared]) -> list[Change]:

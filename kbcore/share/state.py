@@ -73,14 +73,18 @@ class SharingState(msgspec.Struct, frozen=True):
         return found | {"unshared": sum(self.unshared.values()), "actors": self.unshared}
 
     def sentences(self, *, with_actors: bool = True) -> list[str]:
-        """Return what a reader can do something about, as texts with commands (``kbcore.remedies``)."""
+        """Return what a reader can do something about, as texts with commands (``kbcore.remedies``).
+
+        With sharing off nothing is to be shared, and nothing is said of that.
+        """
         said = []
-        if self.unshared:
+        is_on = self.mode != "off"
+        if self.unshared and is_on:
             by = [f"{number} of {actor}" for actor, number in sorted(self.unshared.items())] if with_actors else []
             named = f" ({some_of(by, _ACTORS)})" if by else ""
             number = sum(self.unshared.values())
             said.append(f"{_are(number, 'change')} not shared{named}: {kb('share')} writes {it_or_them(number)}.")
-        if self.refused:
+        if self.refused and is_on:
             listed = f"{kb('share', '--list')} says why"
             them = it_or_them(self.refused)
             said.append(f"{_are(self.refused, 'change')} not shared, because no file may hold {them}: {listed}.")

@@ -113,7 +113,10 @@ class Loss(msgspec.Struct, frozen=True):
     def new_epoch(self, or_else: str = "") -> str:
         """Return how a person goes on without the missing records; ``or_else`` is another way."""
         command = shell("doctor", "--new-epoch", "--branch", self.branch)
-        return f"To go on without the missing records, a person runs {command}{f', or, {or_else}' * bool(or_else)}."
+        return (
+            f"To go on without the missing records, a person runs {command} (without a terminal with `--yes`)"
+            f"{f', or, {or_else}' * bool(or_else)}. {brought_back('Then')}"
+        )
 
     def warning(self, remedy: str = "") -> str:
         """Return what to say to who does not write: what is wrong, what that means, and what can be done.
@@ -126,6 +129,12 @@ class Loss(msgspec.Struct, frozen=True):
         """Return the error that refuses a write; ``way_on`` is as in ``remedy``."""
         data = {"branch": self.branch, "file": str(self.directory), "seen": self.seen, "now": self.now}
         return StoreWentBack(self.sentence(), hint=self.remedy(way_on), data=data)
+
+
+def brought_back(begin: str = "") -> str:
+    """Return how a store without its records gets what else holds them; ``begin`` is the first word."""
+    both = f"{shell('sync')} brings back what files hold, and {shell('fetch')} what was pushed by {shell('push')}."
+    return f"{begin} {both}".strip()
 
 
 def missing(fs: Fs, directory: Path, seen: Seen, of: Head | None, is_put_away: Callable[[Seen], bool]) -> Loss | None:

@@ -6,7 +6,8 @@ as operations of clients. So the state is the same as that of all changes at onc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -35,7 +36,7 @@ from kbcore.model.redaction.target import commands
 from kbcore.model.state import Changes, Draft, Stamp, State
 from kbcore.model.values import is_same
 from kbcore.remedies import kb
-from kbcore.text.wording import pluralize
+from kbcore.text.wording import it_or_them, pluralize, some_of
 from kbcore.view.claim_index import ClaimIndex, WrittenAt
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
@@ -71,13 +72,16 @@ class WholeCopy(NamedTuple):
     fields: tuple[str, ...]
 
 
-def whole_copy_words(one: WholeCopy) -> str:
-    """Return what a file holds, and what to do, as a sentence with commands (``kbcore.remedies``)."""
+def whole_copy_words(copies: Sequence[WholeCopy]) -> str:
+    """Return which files hold one change, and what to do, as a sentence with commands (``kbcore.remedies``)."""
+    one = copies[0]
     given = [kb("redact", *words) for words in commands(one.change, one.fields, "--yes")]
     take = "takes" if len(given) == 1 else "take"
+    paths = some_of([copy.path for copy in copies], _SHOWN)
+    has, files = ("has", "the file") if len(copies) == 1 else ("have", "the files")
     return (
-        f"{one.path} has a change of {one.actor} whole that is redacted in this clone, and its values were not taken"
-        f" in: {' and '.join(given)} {take} them out of the file; then commit it."
+        f"{paths} {has} a change of {one.actor} whole that is redacted in this clone, and its values were not taken"
+        f" in: {' and '.join(given)} {take} them out of {files}; then commit {it_or_them(len(copies))}."
     )
 
 
@@ -162,8 +166,9 @@ class SharedChanges:
 
         A sentence says how many more there are that records have whole.
         """
-        taken = [op.change for op in self._noted if isinstance(op, TakeChange) and op.change]
-        found = [(one, fields_redacted(self._recorded[one.id], one)) for one in taken if one.id in self._recorded]
+        noted = [op.change for op in self._noted if isinstance(op, TakeChange) and op.change]
+        taken = {one.id: one for one in noted if one.id in self._recorded}  # several files may hold a change
+        found = [(one, fields_redacted(self._recorded[key], one)) for key, one in taken.items()]
         whole = [(one, fields) for one, fields in found if fields]
         said = [
             f"A change of {one.actor} is redacted in its file, and earlier records of this clone have what was taken"
@@ -173,14 +178,16 @@ class SharedChanges:
         ]
         if left := len(whole) - len(said):
             said.append(f"So have they of {pluralize(left, 'more change')}: {kb('doctor')} lists all of them.")
-        return (*said, *map(whole_copy_words, [*self._whole_copies()][:_SHOWN]))
+        return (*said, *map(whole_copy_words, [*self._whole_copies().values()][:_SHOWN]))
 
-    def _whole_copies(self) -> Iterator[WholeCopy]:
-        """Yield the copies in the files of changes that are redacted in what is known here."""
+    def _whole_copies(self) -> dict[str, list[WholeCopy]]:
+        """Return the copies in the files of changes that are redacted in what is known here, by change."""
+        found = defaultdict[str, list[WholeCopy]](list)
         for path, changes in sorted(self._found.files.items()):
             for change in changes:
                 if fields := fields_redacted(change, self._bodies[change.id]):
-                    yield WholeCopy(path, change.id, change.actor, fields)
+                    found[change.id].append(WholeCopy(path, change.id, change.actor, fields))
+        return found
 
     @property
     def reads(self) -> ReadSet:

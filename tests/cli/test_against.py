@@ -495,3 +495,40 @@ def test_the_status_names_a_merge_that_is_not_finished_and_does_not_send_to_a_sy
     assert "A merge of git is not finished: the files are not those of a commit yet." in said
     assert "Next: end the merge, as `git status` says; then `kb sync`" in said
     assert kb("status", "--json").json["git_operation"] == "merge"
+
+
+@pytest.mark.parametrize("is_deleted_here", [True, False])
+def test_a_deletion_and_a_change_of_the_other_side_are_both_named_with_what_decides(kb, synced, user, is_deleted_here):
+    write_as = two_sides(kb, synced)
+    user.setenv("KB_ACTOR", "eve")
+    write_as("main", "S-1", title="One")
+    git(synced, "branch", "-f", "topic")
+    git(synced, "switch", "-q", "topic")
+    kb("branch", "ensure")
+
+    def delete(branch):
+        git(synced, "switch", "-q", branch)
+        kb("sync")
+        user.setenv("KB_ACTOR", "ann")
+        kb("delete", "S-1")
+        kb("share")
+        commit_files(synced, {})
+        user.setenv("KB_ACTOR", "bob")
+
+    if is_deleted_here:
+        delete("main")
+        write_as("topic", "S-1", owner="bob")
+    else:
+        delete("topic")
+        write_as("main", "S-1", owner="bob")
+    git(synced, "switch", "-q", "main")
+    kb("sync")
+    [found] = kb("check", "--against", "topic", "--json").json["violations"]
+    here, there = found["source"], found["other"]["source"]
+    assert found["message"] == (
+        f"S-1 was deleted by ann here ({here}), and topic has a change of it by bob ({there})."
+        if is_deleted_here
+        else f"S-1 was deleted by ann in topic ({there}), and was changed here by bob ({here})."
+    )
+    remedy = "After the merge `kb resolve S-1 deleted --take keep` keeps it, `kb delete S-1` deletes it."
+    assert remedy in kb("check", "--against", "topic").out

@@ -214,9 +214,8 @@ def test_files_that_say_what_to_share_make_work_before_a_commit(noted, user, pat
 def test_a_commit_records_its_change_files_after_it_has_ended(kb, noted, hooked):
     for number in (1, 2):
         apply(kb, {"id": f"S-{number}", **SYMBOL})
-        assert (
-            commit(noted, hooked, "--allow-empty") == "kb: the commit takes along 1 change of tester, in .kb/changes.\n"
-        )
+        stage(noted, content=str(number))
+        assert commit(noted, hooked) == "kb: the commit takes along 1 change of tester, in .kb/changes.\n"
         until_recorded(noted)
     found = records(noted)[-1]
     assert [one["op"] for one in found["ops"]] == ["source", "take"]
@@ -252,7 +251,8 @@ def test_a_record_that_was_not_made_is_made_by_the_next_sync(kb, noted, hooked, 
     assert [one["op"] for one in records(noted)[-1]["ops"]] == ["source", "take"]
     assert kb("hook", "post-commit").status == 0
     apply(kb, {"id": "S-2", **SYMBOL})
-    assert "takes along 1 change" in commit(noted, hooked, "--allow-empty")
+    stage(noted)
+    assert "takes along 1 change" in commit(noted, hooked)
 
 
 def test_a_record_that_was_not_made_is_made_by_the_next_commit(kb, noted, hooked, user):

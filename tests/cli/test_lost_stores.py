@@ -12,6 +12,8 @@ import pytest
 from tests.support.repository.places import caches_at, emptied, stores_at
 from tests.support.repository.repos import git
 
+BROUGHT_BACK = "`kb sync` brings back what files hold, and `kb fetch` what was pushed by `kb push`."
+
 
 def test_a_lost_store_is_named_by_every_command_until_a_person_accepts_it(kb, synced):
     kb("query")
@@ -23,14 +25,18 @@ def test_a_lost_store_is_named_by_every_command_until_a_person_accepts_it(kb, sy
     for command in (("query",), ("sync",), ("verify",), ("doctor",), ("apply", "-")):
         ran = kb(*command, stdin="{}")
         assert (ran.status, said in ran.out + ran.err) == (45, True), command
+        assert BROUGHT_BACK in ran.out + ran.err, command
     for command in (("branch", "list"), ("hooks", "status"), ("schema",), ("gc", "--dry-run")):
         assert said in kb(*command, "-q").err, command
     shutil.rmtree(synced / ".kb")
     ran = kb("init", "--no-hooks")
     assert (ran.status, said in ran.err) == (45, True)
+    assert BROUGHT_BACK in kb("status").err
     refused = kb("doctor", "--new-epoch")
-    assert (refused.status, said in refused.err, "--yes" in refused.err) == (2, True, True)
-    accepted = kb("doctor", "--new-epoch", "--yes")
+    assert (refused.status, said in refused.err) == (2, True)
+    [command] = re.findall(r"Where a person consents: `kb (.*)`\.", refused.err)
+    accepted = kb(*shlex.split(command))
+    assert BROUGHT_BACK in accepted.out
     assert (accepted.status, "changeset that is sent again is applied again" in accepted.out) == (0, True)
     assert kb("query", "-q").err == ""
     assert "New epoch of the store" in kb("log").out
@@ -154,7 +160,7 @@ def test_each_command_that_names_a_loss_says_what_to_do(kb, synced, command):
     said = " ".join(ran.err.split())
     assert "The store of main is missing" in said
     assert said.count("`kb doctor --new-epoch --branch main`") == 1
-    assert "kb sync" not in ran.out + ran.err
+    assert "Next:" not in ran.out
 
 
 @pytest.mark.parametrize("option", ["--rebuild-head", "--rebuild-snapshots", "--salvage"])

@@ -126,6 +126,16 @@ def test_a_number_that_no_value_has_takes_the_value_that_it_is(kb, topic, wanted
     assert kb("resolve").out == "Nothing is contested.\n"
 
 
+def test_a_contested_attribute_is_decided_by_its_name_alone(kb, topic):
+    kb("set", "S-1", "note=theirs")
+    git(topic, "switch", "-q", "main")
+    kb("set", "S-1", "note=ours")
+    kb("merge", "topic")
+    assert kb("resolve", "S-1", "note", "--take", "theirs").status == 0
+    assert kb("show", "S-1", "--json").json["entity"]["attributes"] == {"note": "theirs"}
+    assert kb("resolve").out == "Nothing is contested.\n"
+
+
 def test_an_entity_that_does_not_exist_cannot_be_decided(kb, topic):
     ran = kb("resolve", "NOPE")
     assert ran.status != 0
@@ -228,6 +238,11 @@ def test_an_entity_that_one_side_deletes_and_the_other_changes_stays_until_someb
     listed = kb("resolve").out
     assert "S-1: deleted, although it was changed" in listed
     assert kb("check", "--rule", "conflict").status == 1
+    wrong = kb("resolve", "S-1", "deleted", "--take", "7")
+    assert wrong.err == (
+        "error: S-1 was deleted, although it was changed: '7' decides nothing. Nothing was written.\n"
+        "hint: `kb resolve S-1 deleted --take keep` keeps it, `kb delete S-1` deletes it.\n"
+    )
     kb("resolve", "S-1", "deleted", "--take", "keep")
     assert kb("resolve").out == "Nothing is contested.\n"
     assert kb("check", "--rule", "conflict").status == 0

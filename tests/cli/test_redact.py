@@ -454,3 +454,13 @@ def test_a_field_goes_with_its_name_and_what_else_was_said_is_shared(kb, synced,
     shown = kb("show", "REQ-7", "--json").json["entity"]
     assert (shown["owner"], shown["attributes"]) == ("ann", {"note": "kept"})
     assert "contested" not in json.dumps(shown)
+
+
+@pytest.mark.parametrize("words", [(), ("--yes",)])
+def test_a_field_that_an_entity_does_not_have_is_named_with_the_nearest_one(kb, synced, words):
+    kb("set", "REQ-1", "note=a secret")
+    ran = kb("redact", "REQ-1", "--field", "attributes.nto", *words)
+    assert ran.status == 64
+    assert "Nothing in the stores of this clone holds values of 'attributes.nto' of REQ-1." in ran.err
+    assert "Did you mean 'attributes.note'?" in ran.err
+    assert kb("redact", "REQ-1", "--field", "attributes.note", *words).status == (0 if words else 2)

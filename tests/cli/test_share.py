@@ -368,6 +368,7 @@ def test_after_sharing_was_turned_off_the_files_stay_and_hold(kb, synced, apply)
     assert len(change_files(synced)) == 1
     assert kb("show", "S-1").status == 0
     assert kb("status", "--json").json["sharing"]["unshared"] == 1
+    assert "not shared" not in kb("status").out
 
 
 def test_the_status_counts_contested_fields(kb, synced, apply):
@@ -403,3 +404,19 @@ def test_a_file_with_what_no_client_can_say_is_refused_and_the_branch_stays_usab
     place.unlink()
     assert kb("sync").status == 0
     assert "no client can say" not in kb("check").out
+
+
+def test_a_record_that_only_notes_the_file_of_changes_has_nothing_to_undo(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    kb("config", "set", "share.mode", "ask")
+    kb("share")
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "shared")
+    noted = kb("sync", "--json").json["seq"]
+    ran = kb("revert", str(noted))
+    assert ran.status == 64
+    assert ran.err == (
+        f"error: Record {noted} changed no entity and no edge, only what is known of files: there is nothing to undo."
+        f" Nothing was written.\nhint: `kb show {noted}` names the files. What they state is undone in them.\n"
+    )
+    assert kb("status", "--json").json["seq"] == noted

@@ -69,6 +69,9 @@ def test_what_is_not_shared_or_taken_back_is_counted(kb, shared):
         "changes_withdrawn": ("note", "1 change is in no file any more that held them once."),
     }
     assert "`kb share --list`" in found["changes_withdrawn"]["remedy"]
+    kb("config", "set", "share.mode", "off")
+    (shared / ".kb/changes").mkdir(exist_ok=True)
+    assert not {"changes_unshared", "changes_refused"} & found_in(kb).keys()
 
 
 @pytest.mark.parametrize(

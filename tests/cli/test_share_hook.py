@@ -132,6 +132,46 @@ def test_a_commit_with_nothing_to_share_says_nothing(kb, auto, hooked):
     assert files_in(auto) == []
 
 
+ALONE = (
+    "kb: 1 change of tester is in .kb/changes, and nothing else is staged: git commits it only with --allow-empty or"
+    " --amend. Without these, run `kb share`, then `git commit`.\n"
+)
+
+
+@pytest.mark.parametrize("words", [(), ("-a",), ("--", "a.txt")])
+def test_where_git_makes_no_commit_the_hook_says_so_and_what_to_type(kb, auto, hooked, words):
+    stage(auto)
+    git(auto, "commit", "-q", "--no-verify", "-m", "first")
+    if not words:
+        write(auto, {"new.txt": "new"})
+        git(auto, "add", "-N", "new.txt")
+    apply(kb, {"id": "S-1", **SYMBOL})
+    done = run_git(auto, "commit", "-q", "-m", "work", *words, env=hooked)
+    assert (done.returncode, files_in(auto)) == (1, [])
+    assert done.stderr == ALONE
+    assert kb("share").status == 0
+    assert "takes along 1 change" in commit(auto, hooked)
+    assert (len(files_in(auto)), unshared(kb)) == (1, [])
+
+
+@pytest.mark.parametrize("words", [("--allow-empty",), ("--amend",)])
+def test_the_options_that_the_hook_names_commit_changes_and_nothing_else(kb, auto, hooked, words):
+    stage(auto)
+    git(auto, "commit", "-q", "--no-verify", "-m", "first")
+    apply(kb, {"id": "S-1", **SYMBOL})
+    assert commit(auto, hooked, *words) == ALONE
+    assert (len(files_in(auto)), unshared(kb)) == (1, [])
+
+
+def test_before_the_first_commit_an_empty_index_makes_no_commit(kb, auto, hooked):
+    git(auto, "switch", "-q", "--orphan", "fresh")
+    git(auto, "restore", "--source=main", "--worktree", "--", ".kb")
+    apply(kb, {"id": "S-1", **SYMBOL})
+    done = run_git(auto, "commit", "-q", "-m", "work", env=hooked)
+    assert (done.returncode, done.stderr) == (1, ALONE)
+    assert "takes along 1 change" in commit(auto, hooked)
+
+
 @pytest.mark.parametrize("words", [("-a",), ("--amend",), ("-a", "--amend"), ("--allow-empty",)])
 def test_each_way_to_commit_takes_changes_and_leaves_a_clean_tree(kb, auto, hooked, words):
     stage(auto)
@@ -316,7 +356,7 @@ def test_two_worktrees_commit_at_once_and_each_shares_its_own(kb, auto, hooked, 
 def test_the_hook_imports_no_duckdb_to_share_and_nothing_where_nothing_is_shared(kb, auto):
     apply(kb, {"id": "S-1", **SYMBOL})
     found, written = imported_by(["hook", "pre-commit"], auto, HEAVY)
-    assert (found, "takes along 1 change" in written) == ([], True)
+    assert (found, "1 change of tester is in .kb/changes" in written) == ([], True)
     kb("config", "set", "share.mode", "off")
     assert imported_by(["hook", "pre-commit"], auto, (*HEAVY, "kbcore", "msgspec")) == ([], "")
 
@@ -325,7 +365,7 @@ def test_types_that_no_change_states_are_asked_for(kb, auto):
     apply(kb, {"id": "S-1", **SYMBOL})
     apply(kb, {"id": "S-1", "owner": "ann"})
     kb("config", "set", "share.types", '["symbol"]')
-    assert "takes along 2 changes" in kb("hook", "pre-commit").err
+    assert "2 changes of tester are in .kb/changes" in kb("hook", "pre-commit").err
     kb("config", "set", "share.types", '["req"]')
     git(auto, "rm", "-q", "--cached", "-r", ".kb/changes")
     subprocess.run(["rm", "-r", ".kb/changes"], cwd=auto, check=True)

@@ -440,3 +440,19 @@ def test_the_list_says_why_a_change_is_private(kb, synced, by):
     assert "private: put back" in out
     assert "Record 5 ('rollback to 3') is private: it puts owner of S-1 back as private changes alone stated it." in out
     assert "Record 9 ('set owner of S-9') is private: it names S-9, which private changes alone stated." in out
+
+
+def test_a_change_of_an_entity_whose_file_is_gone_is_judged_by_the_type_that_the_entity_had(kb, synced, by):
+    kb("config", "set", "share.mode", "ask")
+    kb("config", "set", "share.types", '["symbol"]')
+    carry_out(by, [("ann", "apply", {"entities": [{"id": "S-1", "type": "symbol", "title": "1", "status": "active"}]})])
+    kb("share")
+    git(synced, "add", "-A")
+    git(synced, "commit", "--quiet", "-m", "shared")
+    kb("sync")
+    by("ann", "set", "S-1", "owner=AKIA" + "IOSFODNN7EXAMPLQ")
+    by("ann", "set", "S-1", "priority=high")
+    git(synced, "rm", "-r", "--quiet", ".kb/changes")
+    kb("sync")
+    git(synced, "commit", "--quiet", "-m", "taken back")
+    assert [*reasons(kb).values()] == ["secret", ""]

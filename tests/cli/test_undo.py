@@ -134,12 +134,15 @@ def test_a_later_change_refuses_it_unless_forced(kb, changed):
 
 
 @pytest.mark.sliced
-def test_a_revert_of_nothing_but_what_is_known_of_a_file_does_not_say_that_nothing_changed(kb, changed):
+def test_a_way_back_of_nothing_but_what_is_known_of_a_file_does_not_say_that_nothing_changed(kb, changed):
     path = changed / "docs/requirements/login.md"
     path.write_text(path.read_text(encoding="utf-8") + "\nMore words.\n", encoding="utf-8")
     assert kb("sync").status == 0
     seq = kb("log", "--json").json["records"][0]["seq"]
-    assert kb("revert", str(seq)).out == f"main at seq {seq + 1}: only what is known of files.\n"
+    refused = kb("revert", str(seq))
+    assert refused.status == 64
+    assert f"Record {seq} changed no entity and no edge, only what is known of files" in refused.err
+    assert kb("rollback", str(seq - 1)).out == f"main at seq {seq + 1}: only what is known of files.\n"
 
 
 def test_records_that_are_not_there_are_refused(kb, changed):

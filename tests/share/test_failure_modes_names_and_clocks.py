@@ -15,6 +15,7 @@ from kbcore.errors import IntegrityViolation, NotFound
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Create, identified
 from kbcore.share.separating import Separation, separate
+from kbcore.store.history.log import seqs_about
 from kbcore.store.pool import Machine
 from tests.share.conftest import FILES
 from tests.support.disk.faultfs import NoSyncFs
@@ -51,6 +52,28 @@ def test_one_change_in_two_files_with_one_ulid_is_there_once(ann: Clone) -> None
     assert len(names) == len({*names}) + 1
     assert ann.titles() | {"FACT-1": "Once", "FACT-2": "Title of FACT-2"} == ann.titles()
     assert not ann.conflicts()
+
+
+def test_the_history_of_an_entity_that_gave_up_a_common_id_is_its_own(ann: Clone, clone: Callable[..., Clone]) -> None:
+    bob = clone("bob")
+    ann.fact("ID-1", title="Of ann")
+    anns = ann.seq()
+    ann.commit()
+    ann.push()
+    bob.fact("ID-1", title="Of bob")
+    bobs = bob.seq()
+    bob.rename("ID-1", "ID-2")
+    renamed = bob.seq()
+    bob.commit()
+    bob.pull()
+    bob.sync()
+    assert seqs_about(bob.view(), "ID-2") == [bobs, renamed]
+    assert seqs_about(bob.view(), "ID-1") == [bob.seq()]
+    bob.push()
+    ann.pull()
+    ann.sync()
+    assert seqs_about(ann.view(), "ID-1") == [anns]
+    assert seqs_about(ann.view(), "ID-2") == [ann.seq()]
 
 
 def machine_at(time: str) -> tuple[Machine, SetClock]:

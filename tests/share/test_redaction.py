@@ -367,6 +367,36 @@ def test_a_sync_that_reads_a_redacted_file_names_what_redacts_the_earlier_record
     assert not ann.sync().outcome.warnings
 
 
+def packs_of(clone: Clone) -> dict[str, bytes]:
+    return {path: (clone.root / path).read_bytes() for path in clone.changes() if "/pack-" in path}
+
+
+@pytest.mark.parametrize("is_redacted", [True, False])
+def test_a_change_that_two_packs_hold_is_warned_of_once(ann: Clone, bob: Clone, is_redacted: bool) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    ann.pack()
+    packs = packs_of(ann)
+    ann.git("reset", "--quiet", "--hard")
+    ann.fact("FACT-9")
+    ann.commit()
+    ann.pack()
+    packs |= packs_of(ann)
+    assert len(packs) == 2
+    ann.write(dict(packs))
+    ann.commit()
+    ann.redact(SECRET)
+    reading, files = (bob, packs_of(ann)) if is_redacted else (ann, packs)
+    assert len(files) == 2
+    ann.commit()
+    [warning] = reading.sync(dict(files)).outcome.warnings
+    if not is_redacted:
+        assert warning.startswith(f"{', '.join(sorted(files))} have a change of ann whole")
+
+
 def test_a_clone_takes_out_no_more_of_a_change_than_the_other_one_did(ann: Clone, bob: Clone) -> None:
     fields = {"title": "Kept", "attributes": {"title": "Kept too", "message": "And this", "k": "Gone"}}
     ann.apply(message=f"as {SECRET} says", entities=[{"id": "FACT-1", **fields}])

@@ -34,6 +34,7 @@ from kbcore.checks.branch_files import tree_of
 from kbcore.checks.introduced.point import seq_of
 from kbcore.errors import FilesUnknown, GitUnusable, InvalidConfig, NotFound, Problem
 from kbcore.git import blobs, local_branches
+from kbcore.model.claims.fold import DELETED
 from kbcore.model.graph import FORMER_KEY, Link
 from kbcore.remedies import kb
 from kbcore.rules import CheckReport, Finding, Rule, RuleRun, against
@@ -43,6 +44,7 @@ from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean, nearest
 from kbcore.text.wording import is_or_are, pluralize
+from kbcore.view.contested import choices
 from kbcore.view.numbering import MARK, series_of
 from kbcore.view.view import View
 
@@ -203,16 +205,29 @@ def _contested(one: ContestedField, ref: str) -> Finding:
     name = element.id
     if isinstance(element, Link):
         name = f"{element.from_id} {edge_name(element.type, element.kind)} {element.to_id}"
+    message = f"`{one.field}` of {name} is contested once {ref} is merged: {said}."
+    remedy = f"Agree on one value before the merge, or decide afterwards: {kb('resolve')}."
+    if one.field == DELETED:
+        message = _words_of_deletion(one, name, said, ref)
+        remedy = f"After the merge {choices(name, DELETED, one.values)}"
     return Finding(
         element.from_id if isinstance(element, Link) else element.id,
-        f"`{one.field}` of {name} is contested once {ref} is merged: {said}.",
-        f"Agree on one value before the merge, or decide afterwards: {kb('resolve')}.",
+        message,
+        remedy,
         one.here,
         code="contested",
         field=one.field,
         values=(name, *(_text(value.get("value", ABSENT), one.field) for value in one.values)),
         other=OtherSide(ref, one.there, 0),
     )
+
+
+def _words_of_deletion(one: ContestedField, name: str, deleted: str, ref: str) -> str:
+    here, there = (f" ({path})" if path else "" for path in (one.here, one.there))
+    by = f" by {one.changed_by}" if one.changed_by else ""
+    if one.is_deleted_here:
+        return f"{name} was {deleted} here{here}, and {ref} has a change of it{by}{there}."
+    return f"{name} was {deleted} in {ref}{there}, and was changed here{by}{here}."
 
 
 def _made(one: SharedId, ref: str) -> Finding:

@@ -9,7 +9,8 @@ import msgspec
 
 from kbcore.extract.changes import is_change_file, is_pack
 from kbcore.model.claims.change import Change
-from kbcore.model.claims.fold import ABSENT, fold
+from kbcore.model.claims.fold import ABSENT, DELETED, fold
+from kbcore.model.claims.subjects import ids_in
 from kbcore.model.graph import CONTESTED, Link, Node, nested
 from kbcore.model.record import SYNC
 from kbcore.model.state import Stamp
@@ -22,7 +23,8 @@ from kbcore.view.view import View
 class ContestedField(msgspec.Struct, frozen=True):
     """A field that would be contested, of an entity or an edge, and the values that changes give it.
 
-    ``here`` is a file of this side with one of the changes, ``there`` one of the other; "" for none.
+    ``here`` is a file of this side with one of the changes, ``there`` one of the other; "" for none. Of a deletion one
+    is that of a change by ``changed_by``, which the other side did not see.
     """
 
     element: Node | Link
@@ -30,6 +32,8 @@ class ContestedField(msgspec.Struct, frozen=True):
     values: Sequence[Mapping[str, Any]]
     here: str
     there: str
+    is_deleted_here: bool = False
+    changed_by: str = ""
 
 
 def contested_by_merge(
@@ -49,7 +53,11 @@ def contested_by_merge(
     found = ChangesInFiles(files, gone)
     shared = SharedChanges(claims(view), view.recorded_seq, found, view.unrecorded_ops)
     changes = plan_changes(view, Stamp(view.seq + 1, view.basis.at, "kb", SYNC), shared).changes
-    return [_field(element, field, files) for element, field in newly_contested(changes)]
+    new_here = {path: changes for path, changes in ours.items() if path not in earlier}
+    return [
+        _deletion(element, new_here, files) if field == DELETED else _field(element, field, files)
+        for element, field in newly_contested(changes)
+    ]
 
 
 class SharedId(msgspec.Struct, frozen=True):
@@ -160,6 +168,25 @@ def _field(element: Node | Link, field: str, theirs: Collection[str]) -> Contest
     named = sorted({str(change["file"]) for change in changes if "file" in change})
     here = next((path for path in named if path not in theirs), "")
     return ContestedField(element, field, values, here, next((path for path in named if path in theirs), ""))
+
+
+def _deletion(
+    element: Node | Link, ours: Mapping[str, Sequence[Change]], theirs: Mapping[str, Sequence[Change]]
+) -> ContestedField:
+    """Return what is contested of a deletion: the file of one side has it, that of the other one a change."""
+    found = _field(element, DELETED, theirs)
+    is_here = not found.there
+    path, actor = next(
+        (
+            (path, change.actor)
+            for path, changes in (theirs if is_here else ours).items()
+            for change in changes
+            if element.id in ids_in(change)
+        ),
+        ("", ""),
+    )
+    here, there = (found.here, path) if is_here else (path, found.there)
+    return msgspec.structs.replace(found, here=here, there=there, is_deleted_here=is_here, changed_by=actor)
 
 
 def _changes(files: Sequence[FoundFile]) -> dict[str, tuple[Change, ...]]:

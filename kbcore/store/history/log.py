@@ -16,7 +16,7 @@ from kbcore.model.graph import former_ids
 from kbcore.model.record import EPOCH, MERGE, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN, ChangeOperation
 from kbcore.model.renames import joined
 from kbcore.model.state import Change
-from kbcore.query.former import called_again, successor
+from kbcore.query.former import called_again, created_seqs, passed_on, successor
 from kbcore.remedies import for_shell, kb
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.history import moment, shown
@@ -191,17 +191,27 @@ def seqs_about(view: View, key: str) -> list[int]:
 
     Raises: ``NotFound`` for an id that was never in this branch.
     """
-    seqs = {seq for one in ids_of(view, key) for seq in seqs_of(view, one)}
+    ids = ids_of(view, key)
+    created = created_seqs(view, ids)
+    before = passed_on(view, key, created[key], view.recorded_seq) if key in created else 0
+    seqs = {seq for seq in seqs_of(view, key) if seq > before}
+    # Another entity has a former id since its creation: what is about it from then on is not about this one.
+    seqs |= {seq for one in ids[1:] for seq in seqs_of(view, one) if one not in created or seq < created[one]}
     if not seqs:
         raise missing(view, key)
     return sorted(seqs)
 
 
 def ids_of(view: View, key: str) -> list[str]:
-    """Return the id of an entity or an edge, and those that the entity had before, also where it was renamed back."""
+    """Return the id of an entity or an edge, and those that the entity had before, also where it was renamed back.
+
+    A former id that another entity has is among them only where records of this branch have this one under it.
+    """
     nodes = view.nodes([key])
-    had = (one.before.id for one in (changes_of(view, key, 0) if nodes else {}).values() if one.before)
-    return [*dict.fromkeys((key, *(former for node in nodes for former in former_ids(node)), *had))]
+    had = [one.before.id for one in (changes_of(view, key, 0) if nodes else {}).values() if one.before]
+    former = [one for node in nodes for one in former_ids(node)]
+    others = created_seqs(view, former)
+    return [*dict.fromkeys((key, *(one for one in former if one not in others), *had))]
 
 
 def missing(view: View, key: str) -> NotFound:

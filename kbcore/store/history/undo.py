@@ -214,6 +214,8 @@ def revert_planner(
             check_record(view, seq)
         with gc_pause.paused():
             found = reverted(view, sorted(set(seqs), reverse=True), force=force, writer=writer)
+            if found.sources and not (found.nodes or found.links or restored):
+                raise _only_files(seqs)
             way = operations(view, found, stamp, view.schema(schema), min(seqs))
         if force:
             refuse(seqs, found, [], [])
@@ -227,6 +229,15 @@ def revert_planner(
         return Draft(way.ops, way.changes, way.loaded, warnings=said, reads=reads)
 
     return plan
+
+
+def _only_files(seqs: Sequence[int]) -> NotFound:
+    """Return the error about records that noted files, and changed nothing that the files do not state themselves."""
+    named = f"Record {seqs[0]}" if len(seqs) == 1 else f"Records {', '.join(map(str, sorted(seqs)))}"
+    return NotFound(
+        f"{named} changed no entity and no edge, only what is known of files: there is nothing to undo.",
+        hint=f"{kb('show', seqs[0])} names the files. What they state is undone in them.",
+    )
 
 
 def _schema_after(view: View, project: Schema, changes: Changes) -> Schema:

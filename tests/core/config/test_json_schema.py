@@ -50,6 +50,7 @@ GOOD: list[dict[str, Any]] = [
     {"extractors": {"markdown": {"mentions": ["docs/**"], "paths": {"req": "a/*.md"}}}},
     {"sources": [{"profile": "eip", "glob": "x/*.md", "fields": {"a": None}}]},
     {"suppress": [{"rule": "orphans", "id": "REQ-1", "reason": "why"}]},
+    {"share": {"actors": "team-*", "types": ["[!n]*"]}},
     {"ruleParams": {"own": {"most": 3, "names": ["a", 1, True]}}},
 ]
 WRONG: list[dict[str, Any]] = [
@@ -81,6 +82,8 @@ WRONG: list[dict[str, Any]] = [
     {"sleep": {"domainOfTag": {"a": 1}}},
     {"logic": {"workspace": "here"}},
     {"share": {"mode": "on"}},
+    {"share": {"actors": ["*", "!secretive"]}},
+    {"share": {"types": "!note"}},
     {"staged": {"symbols": 1}},
 ]
 
