@@ -249,7 +249,7 @@ class _State:
 
 def _note_committed(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:  # noqa: ARG001 - as ``_obey``
     """Record that the commit has the change files that were written for it. Where more follows, a sync records that."""
-    from kbcore.share.handing_over import note_committed
+    from kbcore.share.committed_files import note_committed
 
     git_dir = hook_note.git_dir_of(env)
     note = hook_note.read(git_dir)

@@ -235,7 +235,7 @@ def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
         return
     number = sum(state.unshared.values())
     listed = f"{shell('share', '--list')} lists them."
-    is_on, them = state.mode != "off", it_or_them(number)
+    is_on = state.mode != "off"
     kinds: tuple[tuple[int, Severity, str, str, str], ...] = (
         (
             number * is_on,

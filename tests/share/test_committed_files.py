@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from kbcore.share.handing_over import note_committed
+from kbcore.share.committed_files import note_committed
 from kbcore.share.sharing import share
 from tests.support.processes.cli import DOCUMENTS, environment
 from tests.support.repository.places import stores_at
@@ -20,7 +20,7 @@ WITHOUT_DUCKDB = """
 import os, sys
 from pathlib import Path
 from kbcore.clock import SystemClock
-from kbcore.share.handing_over import note_committed
+from kbcore.share.committed_files import note_committed
 from kbcore.storage.fs import RealFs
 from kbcore.store.pool import Machine, StorePool
 from kbcore.store.workspace import open_workspace
