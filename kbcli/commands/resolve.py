@@ -12,6 +12,7 @@ from kbcli.invocation.options import DryRun, Message
 
 if TYPE_CHECKING:
     from kbcore.query.conflicts import Conflict
+    from kbcore.store.workspace import Workspace
 
 _KEEP: Final = "keep"
 _MOST_DIGITS: Final = 9
@@ -59,7 +60,7 @@ def run(
     if key and not found and not opened.store.read(lambda view: view.nodes([key]) or view.links([key])):
         raise NotFound(f"There is no entity or edge {in_quotes(key)}.", hint="`kb resolve` lists what is contested.")
     if take is None or field is None:
-        _list(ctx, found, key)
+        _list(ctx, opened.workspace, opened.branch, found, key)
         return
     conflict = _meant(found, field)
     if conflict is None:
@@ -146,7 +147,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def _list(ctx: typer.Context, found: list[Conflict], key: str | None) -> None:
+def _list(ctx: typer.Context, workspace: Workspace, branch: str, found: list[Conflict], key: str | None) -> None:
     from kbcli.messages import conflicts
 
     output = session_of(ctx).output
@@ -155,5 +156,11 @@ def _list(ctx: typer.Context, found: list[Conflict], key: str | None) -> None:
         return
     for line in conflicts.lines(found):
         output.say(line)
+    if found:
+        from kbcore.share.separating import creations
+
+        ids = [one.id for one in found if one.edge is None]
+        for line in conflicts.creation_lines(creations(workspace, branch, ids)):
+            output.say(line)
     if not found:
         output.say(f"Nothing of {key} is contested." if key else "Nothing is contested.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kbcore.text.escaping import escape_controls, json_text
@@ -21,6 +21,14 @@ def lines(found: Iterable[Conflict]) -> Iterator[str]:
     """Yield the lines of a list of conflicts."""
     for one in found:
         yield from map(escape_controls, _lines_of(one))
+
+
+def creation_lines(found: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[str]:
+    """Yield which ids several changes gave to entities, and what gives one of these another id."""
+    for key, made in found.items():
+        by = "; ".join(f"{name} by {actor}" for name, actor in made)
+        command = f"kb rename {shlex.quote(made[-1][0])} NEW"
+        yield escape_controls(f"{key} was made more than once: {by}. If these are several things: `{command}`.")
 
 
 def _lines_of(one: Conflict) -> Iterator[str]:

@@ -6,6 +6,7 @@ The separation is a change of its own, which names the one creation that gets an
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -75,6 +76,26 @@ def separate(
         message=message,
         dry_run=dry_run,
     ).outcome
+
+
+def creations(workspace: Workspace, branch: str, keys: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+    """Return the creations of those of these ids that several changes gave to entities: what names each, and by whom.
+
+    Raises: what reading the journal raises.
+    """
+
+    def find(index: ClaimIndex, seq: int) -> dict[str, list[tuple[str, str]]]:
+        entities = index.folded(Subjects(frozenset(keys)), seq).entities
+        of = {key: [one for one in entities[key].of if one != DOCUMENT] for key in keys if key in entities}
+        made = index.bodies({one.partition(":")[0] for ones in of.values() for one in ones})
+        return {
+            key: [(f"{key}{MARK}{one[:_SHOWN_CHARS]}", made[one.partition(":")[0]].actor) for one in ones]
+            for key, ones in of.items()
+            if len(ones) >= _SEVERAL
+        }
+
+    keys = {*keys}
+    return workspace.changes(branch).read(find) if keys else {}
 
 
 def _claim(view: View, index: ClaimIndex, what: Separation) -> Rename:

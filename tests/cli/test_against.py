@@ -532,3 +532,16 @@ def test_a_deletion_and_a_change_of_the_other_side_are_both_named_with_what_deci
     )
     remedy = "After the merge `kb resolve S-1 deleted --take keep` keeps it, `kb delete S-1` deletes it."
     assert remedy in kb("check", "--against", "topic").out
+
+
+def test_after_the_merge_the_list_of_conflicts_names_what_separates_an_id_that_was_made_twice(kb, synced):
+    write_as = two_sides(kb, synced)
+    write_as("topic", "S-1", title="There")
+    write_as("main", "S-1", title="Here")
+    git(synced, "merge", "-q", "--no-edit", "topic")
+    kb("sync")
+    said = kb("resolve").out
+    assert "S-1 was made more than once: S-1@" in said
+    command = said.rpartition("If these are several things: `kb ")[2].partition("`")[0]
+    assert kb(*command.replace("NEW", "S-2").split()).status == 0
+    assert (kb("resolve").out, kb("show", "S-2").status) == ("Nothing is contested.\n", 0)
