@@ -52,7 +52,7 @@ _UNFILTERED: Final = (
     "its writer has it."
 )
 _NOT_OURS: Final = "KB writes no such claim: remove the file, and tell whoever committed it."
-_MERGED: Final = "Take the file as the commit has it that wrote it: `kb doctor` names the command."
+_MERGED: Final = "Take the file as the commit has it that wrote it; the doctor of KB names the command."
 _RESTORE: Final = "Bring back the file as it was committed; KB never edits one."
 
 
