@@ -74,18 +74,18 @@ class QueryArguments(_Model):
     has: Annotated[Texts, Field(description="EDGE, EDGE:ID, ^EDGE")] = []
     lacks: Texts = []
     text: str = ""
-    from_: Annotated[str, Field(alias="from", description="walk from")] = ""
+    from_: Annotated[str, Field(alias="from", description="start")] = ""
     follow: Texts = []
     depth: int = 1
     reverse: bool = False
     edges: bool = False
     provenance: bool = False
     count: bool = False
-    at: Annotated[int | str | None, Field(description="seq, time, git revision", json_schema_extra=_TEXT)] = None
+    at: Annotated[int | str | None, Field(description="seq, time, revision", json_schema_extra=_TEXT)] = None
     sort: Annotated[str, Field(description="KEY, -KEY")] = ""
     fields: Texts = []
     body: Annotated[bool, Field(description="text")] = False
-    coverage: Annotated[bool, Field(description="of requirements")] = False
+    coverage: Annotated[bool, Field(description="requirements")] = False
     impact: Annotated[bool, Field(description="of change")] = False
     limit: int = limits.DEFAULT_PAGE_ROWS
     cursor: str = ""

@@ -53,14 +53,14 @@ def _prolog_tool(
 TOOLS: Final = (
     Tool(
         "kb.query",
-        "Find entities, or edges with type `edge`. All filters must hold; none: all.",
+        "Find entities, or edges (type `edge`). All filters must hold; none: all.",
         argument_models.QueryArguments,
         _reader(argument_models.QueryArguments),
         query.query,
     ),
     Tool(
         "kb.upsert",
-        "Create or update entities and edges, all or nothing. Omitted fields stay; null removes one.",
+        "Create or update entities and edges, all or nothing. Omitted fields stay; null removes.",
         argument_models.UpsertArguments,
         write.read_upsert,
         write.apply_request,
@@ -69,7 +69,7 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.delete",
-        "Remove up to 100 items; {kb_query} has versions. Refused if referenced, unless cascade.",
+        "Remove up to 100 items; {kb_query} has versions. Refused if linked to, unless cascade.",
         argument_models.DeleteArguments,
         write.read_delete,
         write.apply_request,
@@ -78,7 +78,7 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.check",
-        "Violations, worst first; `limit` lists each.",
+        "Violations, worst first; `limit`: each.",
         argument_models.CheckArguments,
         _reader(argument_models.CheckArguments),
         check.check,
@@ -89,7 +89,7 @@ TOOLS: Final = (
             "log": "newest first",
             "show": "one record",
             "diff": "two points",
-            "who": "who wrote it, why",
+            "who": "who and why",
             "revert": "undo one",
             "rollback": "all",
         },

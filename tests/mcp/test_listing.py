@@ -236,7 +236,7 @@ def test_a_server_that_only_reads_offers_nothing_else(shared, mode):
         history = listed["kb_history"].input_schema["properties"]
         assert history["action"]["enum"] == ["log", "show", "diff", "who"]
         assert not {"message", "files", "expect_branch"} & set(history)
-        assert (listed["kb_history"].description or "").endswith("; who: who wrote it, why.")
+        assert (listed["kb_history"].description or "").endswith("; who: who and why.")
         assert not {"revert", "rollback"} & {*re.findall("[a-z]+", (listed["kb_history"].description or "").lower())}
         assert reader.refused("kb_history", action="revert", seq=1)["details"][0]["path"] == "$.action"
         with pytest.raises(Exception, match="--read-only"):

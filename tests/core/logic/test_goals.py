@@ -288,7 +288,7 @@ def test_a_term_that_is_cut_in_a_message_has_the_same_mark(logic: LogicProject) 
     [
         "process_create/3", "call_with_time_limit/2", "alarm/3", "message_queue_create/1", "tcp_socket/1",
         "thread_exit/1", "(:=)/2", "await/2", "fetch/3", "js_run_script/1", "dict_same_keys/2", "write_length/3",
-        "http_open/3", "malloc_property/1", "subseq/3", "ord_range/4", "foldall/4", "mapdict/2", "top_sort/3",
+        "parse_url/2", "malloc_property/1", "subseq/3", "ord_range/4", "foldall/4", "mapdict/2", "top_sort/3",
         "random_numlist/4", "lambda_calls/2",
     ],
 )  # fmt: skip
