@@ -35,7 +35,9 @@ def place_in(text: str, root: str, start: str = "") -> PlaceInFile:
 
 
 def entities_of(rows: Rows, path: str, at: int | None) -> list[Subject]:
-    """Return the entities of a file as of a seq (None: the head), in the order of their ids."""
+    """Return the entities of a file as of a seq (None: the head), in the order of their ids; none of no file."""
+    if not path:
+        return []
     statement = sql.statement(at)
     bound = statement.bind(path)
     of_path = f"(n.path = {bound} or {IS_TEXT_OF} = {bound} or n.type = 'symbol' and {_OF_FILE} = {bound})"
