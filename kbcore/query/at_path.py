@@ -47,7 +47,7 @@ def entities_of(rows: Rows, path: str, at: int | None) -> list[Subject]:
 
 def near_paths(rows: Rows, path: str) -> tuple[str, ...]:
     """Return the known files that are most like one of which nothing is known: those of the same name first."""
-    known = known_paths(rows)
+    known = [one for one in known_paths(rows) if one != path]
     name = path.rpartition("/")[2]
     same = [one for one in known if one.rpartition("/")[2] == name][:3]
     return tuple(same or near_ones(path, known))

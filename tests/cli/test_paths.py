@@ -101,3 +101,11 @@ def test_a_query_is_limited_to_files(kb, shop):
     status, _, said = kb("query", "--path", "{a,b}/*")
     assert status == 2
     assert "braces" in said
+
+
+def test_a_file_that_is_gone_is_not_named_as_the_nearest_to_itself(kb, shop):
+    (shop / "src/shop.py").rename(shop / "src/basket.py")
+    kb("sync")
+    ran = kb("show", "src/shop.py")
+    assert ran.status == 64
+    assert "Did you mean 'src/shop.py'" not in ran.err
