@@ -307,7 +307,7 @@ class View:
 
     def has_shared_changes(self) -> bool:
         """Tell whether changes came or went with a record: from a change file, or by a merge."""
-        return bool(self.rows("select 1 from record where changes > 0 limit 1"))
+        return self.rows("select exists (from record where changes > 0)") == [(True,)]
 
     def has_record(self, seq: int, digest: str) -> bool:
         """Tell whether the record at a seq, 0 for the beginning, is the one with this sum."""

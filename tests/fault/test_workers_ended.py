@@ -110,7 +110,8 @@ def test_a_worker_that_is_killed_again_and_again_changes_no_record(repository: P
     said, warned = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0, warned
     answer = json.loads(said)
-    assert (answer["updated"] or answer["created"]) == FILES
+    # Without the test before, on a day that has this one alone, nothing is recorded yet: the test of the documents too.
+    assert answer["updated"] == FILES or answer["created"] == FILES + 1
     assert [one for one in answer["warnings"] if "ended before the sync did" in one]
     assert not left(workers)
     tally.done(at_least=1)
