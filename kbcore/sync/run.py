@@ -156,6 +156,7 @@ class _Attempt:
         )
         self.found = NONE
         self._committed = _CommittedFiles(checkout)
+        self._dated: tuple[frozenset[str], Mapping[str, DocumentDates]] = frozenset(), {}
 
     def run(self, author: Author) -> SyncAnswer:
         fs, head = self.workspace.machine.fs, self.store.head()
@@ -221,7 +222,12 @@ class _Attempt:
             return None  # there is no room for such files
 
     def _dates(self, paths: Collection[str]) -> Mapping[str, DocumentDates]:
-        return dates_of(self.workspace, self.checkout.head.commit or "", document_folders(self.place.wants), paths)
+        """Return what git knows of these files; it is asked once for the same ones, however often a plan is made."""
+        asked = frozenset(paths)
+        if self._dated[0] != asked:
+            commit = self.checkout.head.commit or ""
+            self._dated = asked, dates_of(self.workspace, commit, document_folders(self.place.wants), asked)
+        return self._dated[1]
 
     def _hand_over(self, view: View) -> None:
         """Have change files read again that are committed now, and were not when they were recorded."""

@@ -113,7 +113,7 @@ def lines_of_symbols(path: str, data: bytes, settings_: Mapping[str, Any]) -> di
 
 
 def _link(path: str, said: MarkedSymbol) -> StatedLink:
-    """Return a mark as a link: what only says that something is verified is told by what it is at."""
+    """Return a mark as a link: the place of one that says that something is verified decides its edge."""
     key, mark = _id(path, said.symbol), said.mark
     if mark.edge is None and not said.symbol.is_test:
         return StatedLink(key, mark.target, RELATES_TO, kind=VERIFIES, line=said.line)

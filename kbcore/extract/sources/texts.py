@@ -161,8 +161,10 @@ def items_of(lines: Sequence[_Line], items: Items, format_: str) -> Iterator[Ent
     headings, starts, directives = texts(items.heading), texts(items.line), texts(items.directive)
     under = texts(items.under)
     above: list[tuple[int, dict[str, str] | None]] = []
+    heading: _Line | None = None
     for at, line in enumerate(lines):
         if line.level:
+            heading = line
             parts = _enclosing(above, line.level, under)
             found = patterns.match(headings, line.text) if headings else None
             if found is not None and parts is not None:
@@ -173,7 +175,9 @@ def items_of(lines: Sequence[_Line], items: Items, format_: str) -> Iterator[Ent
             found = _started(line, starts, items)
             parts = _enclosing(above, 99, under) if found is not None else None
             if found is not None and parts is not None:
-                yield _of_line(lines, at, {**parts, **_of_marker(line.text), **found}, items)
+                entry = _of_line(lines, at, {**parts, **_of_marker(line.text), **found}, items)
+                entry.heading = ProseLine(heading.text, heading.number) if heading else None
+                yield entry
         elif directives and (begun := _DIRECTIVE.match(line.text)) and begun[2] in directives:
             yield _of_directive(lines, at, begun)
 
@@ -227,7 +231,8 @@ def _of_line(lines: Sequence[_Line], at: int, parts: dict[str, str], items: Item
     first = lines[at]
     starts, is_section = texts(items.line), items.extent == "section"
     inner: list[_Line] = []
-    for line in lines[at + 1 :]:
+    for number in range(at + 1, len(lines)):
+        line = lines[number]
         is_indented = not line.level and line.text.strip() and _depth(line.text) > _depth(first.text)
         is_outside = line.level > 0 if is_section else not is_indented
         if is_outside or _started(line, starts, items) is not None:
@@ -235,7 +240,6 @@ def _of_line(lines: Sequence[_Line], at: int, parts: dict[str, str], items: Item
         inner.append(line)
     entry, rest = _of_block(inner, first.number)
     entry.parts = parts
-    entry.heading = next((ProseLine(one.text, one.number) for one in reversed(lines[:at]) if one.level), None)
     shown = ProseLine(prose.without_marker(first.text)[:_MAX_TEXT_CHARS], first.number)
     entry.text = _paragraph(rest) if is_section else shown
     entry.body, entry.body_line = "\n".join(one.text for one in (first, *inner)), first.number
@@ -288,8 +292,9 @@ def _of_directive(lines: Sequence[_Line], at: int, begun: re.Match[str]) -> Entr
     indent = len(begun[1])
     options: dict[str, ProseLine] = {}
     inner: list[_Line] = []
-    for line in lines[at + 1 :]:
-        depth = len(line.text) - len(line.text.lstrip())
+    for number in range(at + 1, len(lines)):
+        line = lines[number]
+        depth = _depth(line.text)
         if line.text.strip() and (depth <= indent or line.level):
             break
         option = _OPTION.match(line.text) if not inner else None

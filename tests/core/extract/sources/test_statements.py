@@ -496,3 +496,9 @@ def test_a_record_with_a_field_named_key_has_its_own() -> None:
 def test_cells_beyond_the_first_row_are_named() -> None:
     found = read("i.csv", "n,t\n1,a,b\n", glob="*.csv", type="req", id="R-{n}", title="t")
     assert (fields(found)["R-1"]["title"], codes(found)) == ("a", ["more_cells"])
+
+
+def test_lines_are_items_of_the_heading_above_them() -> None:
+    text = "# A\n- **R1**: x\n# B\n- **R2**: y\n- **R3**: z\n"
+    found = read("a.md", text, glob="*.md", type="req", id="{k}", title="heading", items={"line": "**{k:w}**: {t}"})
+    assert {key: one["title"] for key, one in fields(found).items()} == {"R1": "A", "R2": "B", "R3": "B"}
