@@ -15,7 +15,6 @@ from kbcore import limits
 from kbcore.config.sleep import SleepSettings, read_sleep
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import settings as extractor_settings
-from kbcore.extract.sources.check import check_sources
 from kbcore.ids import check_branch_name
 from kbcore.model.rule_settings import (
     Parameters,
@@ -323,6 +322,10 @@ def _extractors(spot: ConfigNode | None, doubts: list[_Doubt]) -> dict[str, dict
 
 def _sources(spot: ConfigNode | None, doubts: list[_Doubt]) -> tuple[dict[str, Any], ...]:
     """Return the entries of ``sources``; their types are in doubt where they are not KB's own."""
+    if spot is None:
+        return ()
+    from kbcore.extract.sources.check import check_sources  # noqa: PLC0415 - most projects describe no documents
+
     entries, types = check_sources(spot)
     doubts += [_Doubt("entity type", one, place) for one, place in types if one not in CORE.entities]
     return tuple(entries)

@@ -21,7 +21,7 @@ from kbcore.extract.facts import Extractor, Facts, SourceFile, StatedLink
 from kbcore.extract.sources import extractor as sources
 from kbcore.extract.sources import guessing, patterns, profiles
 from kbcore.extract.sources.check import resolved
-from kbcore.extract.sources.extractor import INDEX
+from kbcore.extract.sources.document import INDEX, entries_of
 from kbcore.extract.sources.guessing import Guess
 from kbcore.extract.sources.profiles import Signs
 from kbcore.extract.sources.recognition import SIGNS_BYTES, LookedAtFile, fits_content, fits_path
@@ -549,7 +549,7 @@ def _of_table(file: LookedAtFile) -> Guess | None:
     except (ValueError, RecursionError):
         return None
     for items in guessing.item_paths(root):
-        facts = sources.entries_of(SourceFile(file.path, file.data), source_of({"items": items}))
+        facts = entries_of(SourceFile(file.path, file.data), source_of({"items": items}))
         guess = guessing.of_table(file.path, facts.entries, items)
         if guess:
             return guess

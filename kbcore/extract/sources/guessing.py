@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.extract.sources import profiles
+from kbcore.extract.sources.document import INDEX
 from kbcore.extract.sources.entry import Entry, folded
-from kbcore.extract.sources.extractor import INDEX
 from kbcore.extract.sources.recognition import LookedAtFile
 from kbcore.ids import check_id
 from kbcore.model.schema import CORE

@@ -10,8 +10,8 @@ from typing import Final
 
 from kbcore.extract.facts import SourceFile
 from kbcore.extract.sources import patterns, profiles
+from kbcore.extract.sources.document import entries_of
 from kbcore.extract.sources.entry import Entries, Entry
-from kbcore.extract.sources.extractor import entries_of
 from kbcore.extract.sources.profiles import Signs
 from kbcore.extract.sources.source import ENDINGS, Items, Source, source_of, texts
 from kbcore.text import globs
