@@ -4,9 +4,11 @@ KBError
 ├─ Rejected       nothing written, correct the request
 │    InvalidChangeset · IntegrityViolation · StaleBase · ChangesetIdReused · LimitExceeded
 │    DerivedFact · BranchMoved · RevertConflict · KipRefused · NotSynced · PrologFailed · ContentRedacted
+│    ProgramFailed
 ├─ Unavailable    nothing written, try later
 │    LockTimeout · LockUnsupported · StorageFull · ReadOnlyStore · StorageError · ResourceLimit
 │    ClockUnusable · StatementTimeout · Interrupted · FilesUnknown · PrologUnavailable
+│    ModelUnavailable
 ├─ CommitUncertain  may or may not be durable; retry with the same changeset id
 ├─ Damaged        stop; a person decides
 │    JournalCorrupt · JournalTruncated · HeadDamaged · SnapshotCorrupt · ForeignWrite · StoreWentBack
@@ -263,6 +265,12 @@ class ContentRedacted(Rejected, code="redacted", exit_status=33):
     default_hint = "What was taken out is not there any more: set the fields to what they are to be."
 
 
+class ProgramFailed(Rejected, code="program_failed", exit_status=34):
+    """A program of DML cannot be used, or ended with an error."""
+
+    default_hint = "Correct what the message names, and run it again."
+
+
 class Unavailable(KBError):
     """Nothing was written; the same request may work later."""
 
@@ -346,6 +354,12 @@ class PrologUnavailable(Unavailable, code="prolog_unavailable", exit_status=31):
 
     retryable = False
     default_hint = f"Install one of them, or {kb('prolog', 'install', lead='run')}. All else works without it."
+
+
+class ModelUnavailable(Unavailable, code="model_unavailable", exit_status=35):
+    """The language model could not be asked, or its answer could not be read."""
+
+    default_hint = "Look at the name of the model, the URL and the key, then run it again."
 
 
 class CommitUncertain(KBError, code="commit_uncertain", exit_status=30):

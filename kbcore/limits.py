@@ -63,6 +63,12 @@ MAX_GOAL_CHARS: Final = 1024 * KIB
 """Printed by a step of a goal, and in the text of a term of its answer."""
 MAX_ENGINE_BYTES: Final = 1024 * MIB
 """The process of a Prolog engine: its address space natively, its resident size otherwise."""
+MAX_PROGRAM_CHARS: Final = 1024 * KIB
+"""A program of DML."""
+MAX_PROGRAM_FILE_BYTES: Final = 16 * MIB
+"""A file that a program reads or writes."""
+MAX_TOOL_RESULT_CHARS: Final = 100_000
+"""Of the result of a tool, what a model is told."""
 MIN_ADDRESS_BYTES: Final = 768 * MIB
 """Address space that a process of KB needs, where that is limited (`ulimit -v`)."""
 DATABASE_ROOM_BYTES: Final = 128 * MIB

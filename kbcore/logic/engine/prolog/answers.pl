@@ -1,5 +1,5 @@
 /*  What is sent back: one line of JSON for each reply, and terms and errors as text. */
-:- module(kb_answers, [send/2, send_start/1, send_part/3, bindings/5, error_members/2, without_backticks/2]).
+:- module(kb_answers, [send/2, write_json/2, send_start/1, send_part/3, bindings/5, error_members/2, without_backticks/2]).
 :- use_module(library(lists)).
 :- use_module(library(apply)).
 :- use_module(guard).
@@ -9,12 +9,10 @@
 
 %!  send(+Stream, +Value)
 %
-%   Write a value as one line of JSON: object(Pairs) with Name-Value, a list, a string or an atom (both as text), a number,
-%   and the atoms true, false and null inside json(_). A Name that is a string needs no escaping.
-%   clause(Start, End, Line, Kind, Key, Name, Stop) is an object with these members: a reply may have a million.
+%   Write a value as one line of JSON, as write_json/2 does.
 
 send(Stream, Value) :-
-    json(Stream, Value),
+    write_json(Stream, Value),
     nl(Stream),
     flush_output(Stream).
 
@@ -37,30 +35,36 @@ send_part(Stream, At, clause(Start, End, Line, Kind, Key, Name, "")) :-
            [At, Start, End, Line, Kind, Key, Name]).
 send_part(Stream, At, Value) :-
     format(Stream, '{"status":"part","at":~d,"clause":', [At]),
-    json(Stream, Value),
+    write_json(Stream, Value),
     write(Stream, '}\n').
 
-json(Stream, object(Pairs)) :- !,
+%!  write_json(+Stream, +Value)
+%
+%   Write a value as JSON: object(Pairs) with Name-Value, a list, a string or an atom (both as text), a number,
+%   and the atoms true, false and null inside json(_). A Name that is a string needs no escaping.
+%   clause(Start, End, Line, Kind, Key, Name, Stop) is an object with these members: a reply may have a million.
+
+write_json(Stream, object(Pairs)) :- !,
     put_char(Stream, '{'),
     members(Pairs, Stream),
     put_char(Stream, '}').
-json(Stream, clause(Start, End, Line, Kind, Key, Name, Stop)) :- !,
+write_json(Stream, clause(Start, End, Line, Kind, Key, Name, Stop)) :- !,
     format(Stream, '{"start":~d,"end":~d,"line":~d,"kind":"~w","key":', [Start, End, Line, Kind]),
-    json(Stream, Key),
+    write_json(Stream, Key),
     write(Stream, ',"name":'),
-    json(Stream, Name),
+    write_json(Stream, Name),
     write(Stream, ',"stop":'),
-    json(Stream, Stop),
+    write_json(Stream, Stop),
     put_char(Stream, '}').
-json(Stream, json(Word)) :- !,
+write_json(Stream, json(Word)) :- !,
     write(Stream, Word).
-json(Stream, List) :- is_list(List), !,
+write_json(Stream, List) :- is_list(List), !,
     put_char(Stream, '['),
     elements(List, Stream),
     put_char(Stream, ']').
-json(Stream, Number) :- integer(Number), !,
+write_json(Stream, Number) :- number(Number), !,
     write(Stream, Number).
-json(Stream, Text) :-
+write_json(Stream, Text) :-
     (   is_plain(Text)
     ->  format(Stream, '"~w"', [Text])
     ;   string_codes(Text, Codes),
@@ -80,10 +84,10 @@ members([], _).
 members([Name-Value|More], Stream) :-
     (   string(Name)
     ->  format(Stream, '"~w":', [Name])
-    ;   json(Stream, Name),
+    ;   write_json(Stream, Name),
         put_char(Stream, ':')
     ),
-    json(Stream, Value),
+    write_json(Stream, Value),
     (   More == []
     ->  true
     ;   put_char(Stream, ','),
@@ -92,7 +96,7 @@ members([Name-Value|More], Stream) :-
 
 elements([], _).
 elements([Value|More], Stream) :-
-    json(Stream, Value),
+    write_json(Stream, Value),
     (   More == []
     ->  true
     ;   put_char(Stream, ','),
@@ -414,6 +418,8 @@ kind(Error, Kind, []) :-
     Error = error(kb_limit(Limit), _),
     is_raised(Error), !,
     format(string(Kind), "~w_limit", [Limit]).
+kind(error(Formal, _), "model_error", []) :-
+    subsumes_term(model_error(_), Formal), !.
 kind(error(existence_error(Type, PI), _), "unknown_predicate", ["name"-Name]) :-
     Type == procedure, !,
     own_part(PI, Name).
@@ -475,6 +481,7 @@ without_context(Error, Error).
 
 %   The text of an error of the standard, with ~w for each term that it names
 
+formal_message(model_error(Text), "the model could not be asked: ~w", [Text]).
 formal_message(instantiation_error, "arguments are not sufficiently instantiated", []).
 formal_message(uninstantiation_error(Term), "an unbound argument is expected, found ~w", [Term]).
 formal_message(type_error(Type, Name), "arithmetic: ~w is not a function", [Name]) :- Type == evaluable, !.

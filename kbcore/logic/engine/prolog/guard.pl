@@ -15,6 +15,8 @@
           [ checked_goal/2,             % +Goal, -Rewritten
             checked_clause/3,           % +Clause, -Checked, -Name/Arity
             add_clause/2,               % +Checked, -Reference
+            add_clause/3,               % +Checked, +Where, -Reference
+            own_clause/3,               % +Head, ?Body, -Reference
             remove_clause/1,            % +Reference
             forget_typed/0,
             original/2,                 % +Rewritten, -Goal
@@ -38,12 +40,14 @@
             forget_errors/0,
             limit_reached/1,            % -Error
             begin_goal/0,
+            inferences_used/1,          % -Number
             check_arity/2,              % +Name, +Arity
             set_limits/3,               % +Inferences, +Characters, +Arity
             max_inferences/1,           % -Number
             max_characters/1,           % -Number
             reset_output/0,
-            taken_output/1              % -String
+            taken_output/1,             % -String
+            set_max_inferences/1        % +Number
           ]).
 :- use_module(library(lists)).
 :- use_module(library(apply)).
@@ -69,6 +73,12 @@
            max_characters/1,            % of what a step prints, and of the text of a term
            max_arity/1.                 % of a predicate
 
+%   What a program may call beside (program.pl): program_goal(Goal, Name, Arity, Rewritten), and program_head(Name, Arity)
+%   for what it may not define.
+
+:- multifile program_goal/4, program_head/2.
+:- dynamic program_goal/4, program_head/2.
+
 %   Clauses
 
 %!  checked_clause(+Clause, -Checked, -Name/Arity)
@@ -92,13 +102,22 @@ checked_clause(Head, checked(Own, true, true), Name) :-
 %   Add a clause to the workspace. One that was rewritten is kept as it was typed as well, for clause/2: in the module
 %   kb_typed, where nothing calls it.
 
-add_clause(checked(Head, Body, Rewritten), Reference) :-
+add_clause(Checked, Reference) :- add_clause(Checked, assertz, Reference).
+
+%!  add_clause(+Checked, +Where, -Reference)
+%
+%   Where is `asserta` or `assertz`.
+
+add_clause(checked(Head, Body, Rewritten), Where, Reference) :-
     (   Rewritten == Body
-    ->  assertz(workspace:(Head :- Rewritten), Reference)
+    ->  add(Where, (Head :- Rewritten), Reference)
     ;   assertz(kb_typed:(Head :- Body), Typed),
-        assertz(workspace:(Head :- Rewritten), Reference),
+        add(Where, (Head :- Rewritten), Reference),
         assertz(typed(Reference, Typed))
     ).
+
+add(assertz, Clause, Reference) :- assertz(workspace:Clause, Reference).
+add(asserta, Clause, Reference) :- asserta(workspace:Clause, Reference).
 
 remove_clause(Reference) :-
     erase(Reference),
@@ -134,6 +153,8 @@ refused_head(_, Name, _, system_name) :-
     sub_atom(Name, 0, _, _, $), !.
 refused_head(_, Name, Arity, hook) :-
     hook_name(Name, Arity), !.
+refused_head(_, Name, Arity, program_head) :-
+    program_head(Name, Arity), !.
 refused_head(_, Name, 2, match_rule) :-
     memberchk(Name, [(=>), (?=>)]), !.
 refused_head(_, Name, Arity, graph_head) :-
@@ -233,6 +254,8 @@ body(Goal, T) :-
 body(Goal, _) :-
     throw(error(type_error(callable, Goal), _)).
 
+goal(Goal, Name, Arity, T) :-
+    program_goal(Goal, Name, Arity, T), !.
 goal(Goal, call, Arity, T) :-
     Arity > 0, !,
     Goal =.. [_, Closure|Extra],
@@ -770,7 +793,13 @@ letter([0':|Codes], Letter, Rest) :- !,
     letter(Codes, Letter, Rest).
 letter([Letter|Rest], Letter, Rest).
 
-clause_(Head, Body) :-
+clause_(Head, Body) :- own_clause(Head, Body, _).
+
+%!  own_clause(+Head, ?Body, -Reference)
+%
+%   On backtracking each clause of the workspace with this head, as it was typed.
+
+own_clause(Head, Body, Reference) :-
     (   var(Head)
     ->  throw(error(instantiation_error, _))
     ;   Head = Module:Own
@@ -947,12 +976,15 @@ taken_output(Text) :-
     reset_output.
 
 set_limits(Inferences, Characters, Arity) :-
-    retractall(max_inferences(_)),
     retractall(max_characters(_)),
     retractall(max_arity(_)),
-    assertz(max_inferences(Inferences)),
+    set_max_inferences(Inferences),
     assertz(max_characters(Characters)),
     assertz(max_arity(Arity)).
+
+set_max_inferences(Inferences) :-
+    retractall(max_inferences(_)),
+    assertz(max_inferences(Inferences)).
 
 %   The list of what is allowed
 

@@ -12,6 +12,7 @@
 :- use_module(answers).
 :- use_module(graph).
 :- use_module(rules).
+:- use_module(program).
 
 :- dynamic loaded_clause/3,             % Id, Reference, Name/Arity
            noted/3,                     % Name, Arity, `defined`, `taken` or `library`: of the clauses of a request
@@ -168,6 +169,10 @@ handle(load_graph, Reply) :-
 handle(rules(Text, EdgeTypes), Reply) :-
     close_query,
     load_rules(Text, EdgeTypes, Reply).
+handle(program(Text), Reply) :-
+    load_program(Text, Reply).
+handle(run(Arguments, Params, Gas), Reply) :-
+    run_program(Arguments, Params, Gas, Reply).
 handle(violations(Rule, Most, Length), object(["status"-"ok", "violations"-Found])) :-
     max_inferences(Inferences),
     reset_output,

@@ -1,0 +1,79 @@
+"""What is wrong with a program, in sentences: the kinds and reasons of an engine that only programs have. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kbcore.errors import Problem
+from kbcore.logic import findings
+from kbcore.logic.engine.libraries import LISTED
+from kbcore.text.escaping import escape_controls
+
+_REASONS: Final[Mapping[str, tuple[str, str]]] = {
+    "old_instruction": (
+        '`@("…")` is of an earlier language.',
+        'Write `task("…", Output)`: the model is asked, and its result is bound to the output.',
+    ),
+    "old_chat": ("`chat/1` is of an earlier language.", 'Write `task("…")`.'),
+    "old_tool": ("A goal `tool(Call, Result)` is of an earlier language.", "Write `exec(Call, Result)`."),
+    "tool_goal": ("`tool/1` defines a tool and is no goal.", "`exec(Call, Result)` calls one."),
+    "model_only": ("`{name}` is for the model of a task, and no goal.", "A program binds outputs, succeeds or fails."),
+    "program_head": ("`{name}` is built in and cannot be defined.", "Choose another name."),
+    "program_directive": (
+        "The directive `{name}` is not known: `param`, `use_module`, `dynamic` and `discontiguous` are.",
+        "What is to run belongs into `agent_main`.",
+    ),
+    "unknown_name": (
+        "The text has `{{{name}}}`, and the clause has no variable `{name}`.",
+        "Name a variable of the clause, or write `{{{{{name}}}}}` for these characters.",
+    ),
+    "unbound_name": ("`{name}` of `{{{name}}}` has no value when the goal is called.", "Bind it before."),
+    "unbound_value": ("A value has an unbound variable: `{name}`.", "Bind it before the goal is called."),
+    "cyclic_value": ("A value contains itself.", "Send a part of it."),
+    "not_finite": ("`{name}` is no number that JSON has.", "Send a text in its place."),
+    "user_input": ("`user_input` is never readable.", "`wait_for_input(Prompt, Text)` asks the user."),
+    "param_twice": ("The param `{name}` is declared twice.", "Remove one of them."),
+    "tool_description": ("The second argument of `tool/2` is the description, which is a text.", "Write a text."),
+    "tool_arity": ("The tool `{name}` has another number of arguments than a clause before.", "Make them equal."),
+    "tool_head": ("The argument of `tool` is the call of the tool, as in `tool(search(Query, Results))`.", ""),
+    "tool_arguments": ("The tool takes other arguments; it is `{name}`, where the last one is the result.", ""),
+    "tool_added": ("A tool cannot be added while the program runs.", "Define it by a clause of the program."),
+    "state_change": ("`{name}` is refused: a program changes nothing but its own clauses.", ""),
+    "stream": ("`{name}` is refused: it writes to no stream of the program.", "`open/3` makes one."),
+}
+_KINDS: Final = {
+    "inference_limit": "The program took more steps than it may.",
+    "output_limit": "The program printed more at once than it may.",
+    "file_limit": "The program wrote more into a file than it may have.",
+    "memory": "The program took more memory than it may.",
+    "timeout": "The program took longer than it may.",
+}
+
+
+def sentence(reply: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what a reply of an engine says, and the remedy, "" for none."""
+    kind, why = reply["kind"], reply.get("reason", "")
+    if kind == "refused" and why in _REASONS:
+        said, remedy = _REASONS[why]
+        name = escape_controls(reply.get("name", "")).strip("'\"")
+        return said.format(name=name), remedy.format(name=name)
+    if kind == "refused" and why == "library" and reply.get("library") in LISTED:
+        library = reply["library"]
+        return findings.reason(reply), f"Write `:- use_module(library({library})).` at the top of the program."
+    if kind in _KINDS:
+        return _KINDS[kind], ""
+    return findings.reason(reply), ""
+
+
+def problem_of(reply: Mapping[str, Any], text: str, file: str) -> Problem:
+    """Return the problem of a clause; its ``values`` are the line and the column, counted from 1."""
+    message, remedy = sentence(reply)
+    begin = text.rfind("\n", 0, reply["start"]) + 1
+    line = reply["line"]
+    values = (str(line), str(reply["start"] - begin + 1))
+    return Problem("$.program", _code(reply), message, remedy, source=file, line=line, values=values)
+
+
+def _code(reply: Mapping[str, Any]) -> str:
+    return str(reply.get("reason") or reply["kind"])

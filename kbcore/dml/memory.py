@@ -1,0 +1,39 @@
+"""The memory of a run: conversations as a tree, in which a program goes back and forth.
+
+Invariant: a node never changes. What a program has undone is a branch of the tree that no request of it follows.
+"""
+
+from __future__ import annotations
+
+from kbcore.dml.model import Message
+
+ROOT = 0
+"""The node of the empty conversation."""
+
+
+class Memory:
+    """A tree of messages. A node is a number and stands for the conversation that ends with it."""
+
+    def __init__(self) -> None:
+        self._parents = [ROOT]
+        self._messages: list[Message | None] = [None]
+
+    def add(self, node: int, *messages: Message) -> int:
+        """Return the node of a conversation that goes on with these messages."""
+        for message in messages:
+            self._parents.append(node)
+            self._messages.append(message)
+            node = len(self._messages) - 1
+        return node
+
+    def conversation(self, node: int) -> list[Message]:
+        """Return the messages up to a node, the first one first."""
+        found: list[Message] = []
+        while (message := self._messages[node]) is not None:
+            found.append(message)
+            node = self._parents[node]
+        return found[::-1]
+
+    def fresh(self, node: int) -> int:
+        """Return the node of a conversation that has the system messages of this one and nothing else."""
+        return self.add(ROOT, *(message for message in self.conversation(node) if message.role == "system"))

@@ -1,0 +1,171 @@
+"""Tools that a program may call with `exec/2`: a name, a description, a schema of the arguments, and a function.
+
+Invariant: a function is called only with arguments that its schema admits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.dml.policy import Policy
+from kbcore.dml.values import NotAValue, builtins_of
+
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
+"""The names that models take for a tool, and that are atoms of Prolog in quotes or without."""
+
+
+class ToolFailed(Exception):
+    """A tool could not be called, or raised. The goal fails, and the reason is logged."""
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """One tool. ``parameters`` is the JSON Schema of its arguments, ``validated`` makes them fit for the function.
+
+    ``writes`` says that it changes something: such a tool is only run where a policy allows it by name.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    execute: Callable[..., Any]
+    validated: Callable[[dict[str, Any]], dict[str, Any]]
+    writes: bool = False
+
+    def bound(self, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments by name; those without a name are those of the schema in its order.
+
+        Raises:
+            ToolFailed: there are too many of them, or one is named twice.
+        """
+        names = [*self.parameters.get("properties", {})]
+        if len(positional) > len(names):
+            expected = f"it takes {', '.join(names)}" if names else "it takes none"
+            raise ToolFailed(f"{len(positional)} arguments were given; {expected}")
+        found = dict(zip(names, positional, strict=False))
+        if twice := sorted(found.keys() & named.keys()):
+            raise ToolFailed(f"the argument {twice[0]} was given twice")
+        return found | dict(named)
+
+    async def call(self, arguments: dict[str, Any]) -> Any:
+        """Return the result as a value of JSON. A function that is not async runs in a thread.
+
+        Raises:
+            ToolFailed: the arguments do not fit, the function raised, or its result is no value of JSON.
+        """
+        try:
+            fitting = self.validated(arguments)
+        except ValueError as error:
+            raise ToolFailed(_reason(error)) from error
+        try:
+            if inspect.iscoroutinefunction(self.execute):
+                result = await self.execute(**fitting)
+            else:
+                result = await asyncio.to_thread(self.execute, **fitting)
+                if inspect.isawaitable(result):
+                    result = await result
+        except Exception as error:  # whatever a tool raises is its failure, not the program's
+            raise ToolFailed(_reason(error)) from error
+        try:
+            return builtins_of(result)
+        except NotAValue as error:
+            raise ToolFailed(f"its result is no value of JSON: {error}") from error
+
+
+class Toolset:
+    """The tools of a run and their policy."""
+
+    def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = (), policy: Policy | None = None) -> None:
+        self._tools: dict[str, Tool] = {}
+        self.policy = policy
+        for one in tools:
+            self.add(one if isinstance(one, Tool) else tool_of(one))
+
+    def add(self, tool: Tool) -> None:
+        """Add a tool. Raises: ``ValueError`` where its name is taken or no name."""
+        if not NAME.fullmatch(tool.name):
+            raise ValueError(f"{tool.name!r} is no name of a tool: letters, digits and `_`, at most 64")
+        if tool.name in self._tools:
+            raise ValueError(f"there are two tools with the name {tool.name}")
+        self._tools[tool.name] = tool
+
+    def register_tool(self, name: str, description: str, parameters: Any, execute: Callable[..., Any]) -> None:
+        """Add a tool with this name. ``parameters`` is a pydantic model, or None for the signature of the function.
+
+        Raises:
+            ValueError: the name is taken, or is none; a parameter has no type that a schema can have.
+        """
+        made = tool_of(execute, parameters)
+        self.add(msgspec.structs.replace(made, name=name, description=description))
+
+    def set_tool_policy(self, policy: Policy | None) -> None:
+        """Set which tools may be used; without a policy all may."""
+        self.policy = policy
+
+    def under(self, policy: Policy) -> Toolset:
+        """Return the same tools under another policy."""
+        return Toolset(self._tools.values(), policy)
+
+    def find(self, name: str) -> Tool | None:
+        """Return the tool with a name."""
+        return self._tools.get(name)
+
+    def refusal(self, name: str) -> str:
+        """Return why the policy forbids a tool, "" where it does not."""
+        return self.policy.refusal(name) if self.policy else ""
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of all tools, in their order."""
+        return [*self._tools]
+
+
+def tool_of(function: Callable[..., Any], model: Any = None) -> Tool:
+    """Return the tool that a function is: its name, its docstring, and the schema of its annotations or of a model.
+
+    Raises:
+        ValueError: the function has `*args` or `**kwargs`, or an annotation has no schema.
+    """
+    from pydantic import BaseModel, ConfigDict, create_model  # noqa: PLC0415 - half of the start of a command
+    from pydantic.errors import PydanticUserError  # noqa: PLC0415
+
+    name = getattr(function, "__name__", type(function).__name__)
+    if model is None:
+        fields: dict[str, Any] = {}
+        for parameter in inspect.signature(function, eval_str=True).parameters.values():
+            if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY}:
+                raise ValueError(f"the tool {name} has a parameter without a name of its own: {parameter}")
+            type_ = Any if parameter.annotation is parameter.empty else parameter.annotation
+            fields[parameter.name] = (type_, ... if parameter.default is parameter.empty else parameter.default)
+        try:
+            model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+        except (PydanticUserError, NameError) as error:
+            raise ValueError(f"the tool {name} has a parameter that has no schema: {error}") from error
+    if not issubclass(model, BaseModel):
+        raise TypeError(f"the parameters of {name} are a pydantic model, or None")  # a defect of the caller
+    try:
+        schema = model.model_json_schema()
+    except PydanticUserError as error:
+        raise ValueError(f"the tool {name} has a parameter that has no schema: {error}") from error
+    schema.pop("title", None)
+
+    def validated(arguments: dict[str, Any]) -> dict[str, Any]:
+        made = model.model_validate(arguments)
+        return {field: getattr(made, field) for field in type(made).model_fields}
+
+    description = inspect.cleandoc(function.__doc__ or "")
+    return Tool(name, description, schema, function, validated)
+
+
+def _reason(error: BaseException) -> str:
+    """Return what an exception says on one line, its type where it says nothing."""
+    errors = getattr(error, "errors", None)  # of pydantic: one sentence for each argument
+    if callable(errors):
+        found = [f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in errors()]
+        return "; ".join(found)
+    return " ".join(str(error).split()) or type(error).__name__
