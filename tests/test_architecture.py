@@ -134,6 +134,7 @@ OPENERS = {
     "kbcore/storage/fs.py": "it is the file system layer",
     "kbcore/git/": "git's own files",
     "kbcore/sync/": "the documents of the worktree",
+    "kbcore/dml/files.py": "the files of a program's own folder",
     "kbcore/store/settings_files.py": "the settings of the project",
     "kbcore/maintenance/mounts.py": "the mount table of the machine",
     "kbcore/extract/entry_points.py": "what packages on Python's import path say of themselves",

@@ -13,7 +13,6 @@ from typing import Any, Final
 from kbcore.dml.values import term_of
 from kbcore.limits import MAX_PROGRAM_FILE_BYTES
 from kbcore.logic.engine.terms import string
-from kbcore.storage.fs import RealFs
 
 
 class FileRefused(Exception):
@@ -29,7 +28,6 @@ class Files:
     """The files of a folder; without one every request is refused."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._fs = RealFs()
         self._root = None if folder is None else Path(os.path.realpath(folder))
         self._actions: Final[dict[str, Callable[[Path, dict[str, Any]], str]]] = {
             "read_file": self._read,
@@ -91,13 +89,9 @@ class Files:
         if before + len(data) > MAX_PROGRAM_FILE_BYTES:
             raise _refused(request["path"], f"{request['path']} would have more than {MAX_PROGRAM_FILE_BYTES:,} bytes.")
         flags = os.O_APPEND if request["mode"] == "append" else os.O_TRUNC
-        descriptor = self._fs.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | flags)
-        try:
-            left = memoryview(data)
-            while left:
-                left = left[self._fs.write(descriptor, left) :]
-        finally:
-            self._fs.close(descriptor)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o666)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
         return "true"
 
     def _kind(self, path: Path, _: dict[str, Any]) -> str:
