@@ -10,7 +10,8 @@ from typing import Any, Final, TypeVar
 
 from kbcore.clock import SystemClock
 from kbcore.interrupting import CurrentWork, Stopped, done_for
-from kbcore.logic.engine import EngineProcess, available
+from kbcore.logic.engine import EngineProcess, Launch, available
+from kbcore.logic.engine.installation import ENGINE_VARIABLE, find
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ class EngineThread:
 
     async def start(self) -> None:
         """Start the engine. Raises: ``PrologUnavailable``, ``EngineEnded``."""
-        self._engine = await self._in_thread(lambda: EngineProcess(available(self._env).required()))
+        self._engine = await self._in_thread(lambda: EngineProcess(_launch(self._env)))
 
     async def ask(self, request: str) -> dict[str, Any]:
         """Send a request and return the reply. Raises: ``EngineEnded``."""
@@ -74,6 +75,16 @@ class EngineThread:
                 return call()
             except Stopped as stopped:  # asyncio takes no exception that is not an Exception
                 raise _Ended from stopped
+
+
+def _launch(env: Mapping[str, str]) -> Launch:
+    """Return how an engine is started: in WebAssembly, which has no system calls, unless the environment chooses.
+
+    Raises:
+        PrologUnavailable: there is none.
+    """
+    found = None if env.get(ENGINE_VARIABLE) else find("wasm", env)
+    return found if isinstance(found, Launch) else available(env).required()
 
 
 class _Ended(Exception):
