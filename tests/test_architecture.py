@@ -69,7 +69,7 @@ FILES = frozenset(f"kbcore.{room}" for room in FLOORS["kbcore"].strip().splitlin
 CONFINED: dict[str, tuple[str, ...]] = {
     "msgspec": ("",),
     "duckdb": ("kbcore/view/",),
-    "sqlite3": ("kbcore/view/text_index.py", "kbcore/view/claim_index.py"),
+    "sqlite3": ("kbcore/view/text_index.py", "kbcore/view/claim_database.py"),
     "yaml": ("kbcore/text/", "kbcli/input/changeset_yaml.py"),
     "gherkin": ("kbcore/extract/gherkin.py",),
     "python_calamine": ("kbcore/extract/sources/tables.py",),

@@ -16,7 +16,7 @@ from kbcore.remedies import shell
 from kbcore.storage import files, journal, layout
 from kbcore.store.workspace import Workspace
 from kbcore.text.wording import pluralize
-from kbcore.view import claim_index, text_index
+from kbcore.view import claim_database, text_index
 from kbcore.view.base import open_view
 from kbcore.view.cache_files import CLAIMS, TEXT, UNFINISHED, VIEW, CacheFiles, refuse_log
 from kbcore.view.opening import is_ahead
@@ -83,7 +83,7 @@ def _claims(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     """Look at the index of changes."""
     path = workspace.folders.cache_of(branch) / CLAIMS
     try:
-        changes = claim_index.inspect(path)
+        changes = claim_database.inspect(path)
     except ViewDamaged as error:
         reason = str(error).splitlines()[0]
         remedy = "Nothing to do: it is made again when it is needed."

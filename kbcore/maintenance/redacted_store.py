@@ -29,7 +29,7 @@ from kbcore.storage.redacting import Chained
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 from kbcore.text.wording import pluralize, some_of
-from kbcore.view import replay
+from kbcore.view import claim_filling, replay
 from kbcore.view.claim_index import ClaimIndex
 from kbcore.view.fold import FoldedRecord, fold
 
@@ -164,9 +164,7 @@ class Survey:
 
     def _own_changes(self) -> dict[int, Change]:
         """Return the changes that records are, from the first changed one on: their ids follow from the old chain."""
-        index = ClaimIndex(":memory:")
-        index.update(self._fs, self._directory, self._of)
-        found = index.own_since(self.first)
+        found = claim_filling.in_memory(self._fs, self._directory, self._of).own_since(self.first)
         entries = replay.entries(self._fs, self._directory, self._of, skip=self.first - 1) if found else ()
         return {one.seq: found[one.seq] for one in entries if one.seq in found and may_be_change(one.record)}
 
@@ -219,16 +217,13 @@ def names_in(fs: Fs, directory: Path, of: Head) -> Redactor:
 
 def changes_of(fs: Fs, directory: Path, of: Head, seq: int) -> frozenset[str]:
     """Return the ids of the changes that came with a record: its own, or those of others."""
-    index = ClaimIndex(":memory:")
-    index.update(fs, directory, of)
+    index = claim_filling.in_memory(fs, directory, of)
     return frozenset(one.id for one in index.came_with([seq]).get(seq, ()))
 
 
 def has_change(fs: Fs, directory: Path, of: Head, change: str) -> bool:
     """Tell whether a store has a change of this id."""
-    index = ClaimIndex(":memory:")
-    index.update(fs, directory, of)
-    return bool(index.bodies([change]))
+    return bool(claim_filling.in_memory(fs, directory, of).bodies([change]))
 
 
 def names_taken_out(
@@ -239,9 +234,10 @@ def names_taken_out(
     ``copies`` are others of the change, each with what this clone shows of it: their names count as well.
     """
     index, whole = ClaimIndex(":memory:"), None
-    index.empty()
+    index.database.empty()
+    filling = claim_filling.Filling(index)
     for entry in replay.entries(fs, directory, of):
-        index.take_in(entry)
+        filling.take_in(entry)
         whole = whole or index.bodies([change]).get(change)
     left_here = index.bodies([change]).get(change)
     pairs = [*copies, *((one, left_here) for one in (whole, *(copy for copy, _ in copies)) if one and left_here)]
@@ -255,9 +251,8 @@ def names_taken_out(
 
 def seqs_of(fs: Fs, directory: Path, of: Head, changes: Collection[str]) -> frozenset[int]:
     """Return the records of a store that are one of some changes themselves."""
-    index = ClaimIndex(":memory:")
-    index.update(fs, directory, of)
-    found = {seq for seq, change in index.own_since(1).items() if change.id in changes}
+    own = claim_filling.in_memory(fs, directory, of).own_since(1)
+    found = {seq for seq, change in own.items() if change.id in changes}
     entries = replay.entries(fs, directory, of, skip=min(found) - 1, until=max(found)) if found else ()
     return frozenset(one.seq for one in entries if one.seq in found and may_be_change(one.record))
 

@@ -34,8 +34,7 @@ from kbcore.store.branches.moves import in_trash
 from kbcore.store.branches.stores import repository_lock
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
-from kbcore.view import redacted_changes
-from kbcore.view.claim_index import ClaimIndex
+from kbcore.view import claim_filling, redacted_changes
 
 BEGUN: Final = "redacting.json"
 """Is next to the stores until a redaction is finished; it says what could not be done, and not what is taken out."""
@@ -484,9 +483,7 @@ def _taken_out(workspace: Workspace, asked: _ResolvedTarget, others: Iterable[Ch
 
 def _changes_in(fs: Fs, directory: Path) -> Iterator[Change]:
     """Yield the changes of a store. Raises: what reading the store raises."""
-    index = ClaimIndex(":memory:")
-    index.update(fs, directory, head.read(fs, directory))
-    yield from index.all_changes()
+    yield from claim_filling.in_memory(fs, directory, head.read(fs, directory)).all_changes()
 
 
 def _redact_store(

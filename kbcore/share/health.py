@@ -88,7 +88,7 @@ def lost_changes(workspace: Workspace, branch: str) -> str:
         return unknown.format(why="the cache has no index of them")
     try:
         index = ClaimIndex(f"{path.as_uri()}?mode=ro")
-        reach = min(index.reach_in(loss.store_id), loss.seen)
+        reach = min(index.database.reach_in(loss.store_id), loss.seen)
         found = [one for one in index.unshared(reach) if one.seq >= loss.first]
     except ViewDamaged:
         return unknown.format(why="the index of them in the cache is damaged")

@@ -1,77 +1,26 @@
 """The changes of a branch, as its journal has them: by whom, on what, and which of them are present at a seq.
 
-A database of SQLite in the cache, which may be deleted at any time. It is filled from the records of the journal in
-their order, as far as it is asked for, and by nothing else. A branch that nobody shares or merges has none.
+It asks a database (``claim_database``), which is filled from the records of the journal in their order, as far as it is
+asked for, and by nothing else (``claim_filling``). A branch that nobody shares or merges has none.
 """
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import json
-import sqlite3
-import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
-from kbcore import gc_pause, interrupting, limits
-from kbcore.errors import Damaged, LockTimeout, ViewDamaged
-from kbcore.ids import is_link_id, link_id
-from kbcore.model.claims import derived
-from kbcore.model.claims.change import (
-    DOCUMENT,
-    Change,
-    Create,
-    Delete,
-    EntityRef,
-    Keep,
-    Rename,
-    creation_of,
-    fields_redacted,
-    named_by,
-)
+from kbcore.ids import is_link_id
+from kbcore.model.claims.change import DOCUMENT, Change, Create, Delete, EntityRef, Keep, Rename, creation_of, named_by
 from kbcore.model.claims.fold import NO_DOCUMENTS, Documents, FoldedClaims, fold
-from kbcore.model.claims.running import RunningClaims
-from kbcore.model.claims.subjects import (
-    Subjects,
-    claimed_by,
-    creations_in,
-    edges_of,
-    ids_in,
-    ids_of_clients,
-    names_in,
-)
-from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids_of
-from kbcore.model.record import LeaveChange, Operation, PutNode, StateLink, TakeChange
+from kbcore.model.claims.subjects import Subjects, creations_in, edges_of, names_in
 from kbcore.model.redaction.changes import TakenOut
-from kbcore.storage.fs import Fs
-from kbcore.storage.head import Head
-from kbcore.storage.places import Position
-from kbcore.view import replay
-from kbcore.view.fold import FoldedRecord
+from kbcore.view.claim_database import ClaimDatabase
 
-T = TypeVar("T")
-
-CLAIM_FORMAT: Final = 7
-_WAIT_S: Final = 60
-"""As long as another process may fill the index that this one waits for."""
-_PRIMARY: Final = 0xFF
-"""The bits of an error code of SQLite that do not tell it from others of its kind."""
-_OF_DISK: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
-_NEVER: Final = 2**62
-_AT_ONCE: Final = 1024
-_AT_ONCE_BYTES: Final = 4 * limits.MIB
-"""Records of which is looked up together what they touch, and their bytes."""
-_MOST_KNOWN: Final = 200_000
-"""Elements of which the state is kept from record to record."""
-_INSERT: Final = {"seen": "insert", "change": "insert or replace"}
-"""How rows are added to tables, where not ``insert or ignore``."""
 _OF_ALL: Final = (Delete, Keep, Rename)
 """Claims on a whole entity: with them the edges at it may come, go and get other ids."""
-_KEYS: Final = "select value from json_each(:keys)"
 _ENDS: Final = "select from_id, to_id from edge where id in ({})"
 _EDGES_AT: Final = (
     "select value, (select count(*) from (select 1 from subject where is_end and key = value limit 1000)) "
@@ -83,31 +32,6 @@ _ALSO_AT: Final = (
     "(select 1 from subject where key = value ->> 0 and is_end and change = value ->> 1)"
 )
 """Which pairs of a creation and a change are of a claim on an edge at the creation."""
-
-_SCHEMA: Final = """
-create table change (
-    id text primary key, seq integer, at text, actor text, session text, body blob, head text, restores integer
-);
-create index change_by_seq on change (seq);
-create table held (change text, file text, since integer, until integer, is_committed integer);
-create index held_by_change on held (change);
-create index held_by_file on held (file);
-create table redacted (change text, field text, primary key (change, field)) without rowid;
-create table subject (key text, is_end integer, change text, primary key (key, is_end, change)) without rowid;
-create table deleted (key text primary key) without rowid;
-create table name (id text, creation text, primary key (id, creation)) without rowid;
-create index name_by_creation on name (creation);
-create table edge (id text primary key, from_id text, to_id text) without rowid;
-create table former (former text, id text, primary key (former, id)) without rowid;
-create table seen (seq integer primary key, sum text, file text, ends integer);
-create table stamp (format integer, store text);
-"""
-"""``change.seq`` is that of the record that is the change, or took it over from another branch; 0 where only a file
-has it. ``head`` and ``restores`` are as in ``WrittenAt``. ``redacted`` has the fields of changes that a record has
-whole and a later record redacted (``fields_redacted``). ``subject`` has the creations that a change has claims on,
-and, with ``is_end``, those that are ends of its edges; ``deleted`` has those that some change deletes, ``name`` each
-id that changes give to a creation or know it by, ``edge`` the ends of each edge that a client stated, and ``former``
-the ids that entities had before by what documents say."""
 
 _OF_DOCUMENT: Final = creation_of(DOCUMENT, "")
 _IS_ONCE_COMMITTED: Final = "exists (select 1 from held h where h.change = c.id and h.is_committed and h.since <= :seq)"
@@ -121,12 +45,6 @@ and not {_IS_PRESENT.replace(":seq", "(p.seq - 1)")}
 """
 """The changes, each with the seqs from which on it was present and had not been just before."""
 
-
-def _text(keys: Iterable[str]) -> str:
-    return json.dumps(sorted(keys))
-
-
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Change).decode
 
 
@@ -149,11 +67,7 @@ class HeldChange(msgspec.Struct, frozen=True):
     written_at: WrittenAt = WrittenAt()
 
 
-class IndexNotWritten(ViewDamaged):
-    """The file of an index cannot be written or read, because the disk is full or fails. What it has may be whole."""
-
-
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """Entities as changes know them: by ids, and by creations."""
 
     ids: set[str]
@@ -165,123 +79,14 @@ class ClaimIndex:
 
     def __init__(self, path: str) -> None:
         """Open or create it. Raises: ``ViewDamaged`` when the file cannot be used."""
-        self.is_damaged = False
+        self.database = ClaimDatabase(path)
+        self._rows, self._by_keys = self.database.rows, self.database.by_keys
         self.taken_out: Mapping[str, TakenOut] = {}
         """What redactions in this clone took out of changes, in whatever branch."""
-        self._is_filling = False
-        self._running = RunningClaims()
-        """The state after the last record that was taken in, of elements that records touched since it was begun."""
-        self._is_plain: dict[str, bool] = {}
-        """Whether entities may be in that state, as far as that was looked up."""
-        self._new = set[str]()
-        """The ids of the changes that were noted since that state was begun."""
-        self._has_others = True
-        """There may be changes that were noted before."""
-        self._waiting: dict[str, list[tuple[Any, ...]]] = {}
-        """Rows by their table that are not written yet: they are before anything is asked."""
-        is_uri = path.startswith("file:")
-        try:
-            self._opened = sqlite3.connect(
-                path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False, uri=is_uri
-            )
-            self.close = weakref.finalize(self, self._opened.close)
-            self._opened.execute("pragma trusted_schema = off")
-            self._opened.execute("pragma synchronous = normal")
-        except sqlite3.Error as error:
-            raise ViewDamaged(str(error)) from error
-
-    def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
-        """Return all rows of a statement. Raises: ``ViewDamaged``, ``LockTimeout``."""
-        if self._waiting:
-            self._write()
-        if self._is_filling:  # it is interrupted between two records: none has long statements
-            return self._run(lambda: self._opened.execute(sql, params).fetchall())
-        with interrupting.step(self._opened.interrupt) as step:
-            try:
-                return self._run(lambda: self._opened.execute(sql, params).fetchall())
-            except (ViewDamaged, LockTimeout) as error:
-                if step.is_interrupted:
-                    self.is_damaged = False
-                    raise step.reason() from error
-                raise
-
-    def _run(self, work: Callable[[], T]) -> T:
-        try:
-            return work()
-        except sqlite3.Error as error:
-            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
-                message = f"Another process held the index of changes for longer than {_WAIT_S} s."
-                raise LockTimeout(message) from error
-            self.is_damaged = True
-            kind = IndexNotWritten if error.sqlite_errorcode & _PRIMARY in _OF_DISK else ViewDamaged
-            raise kind(str(error)) from error
-
-    def _add(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add rows to a table, but those that it has: before the next statement."""
-        self._waiting.setdefault(table, []).extend(rows)
-
-    def _write(self) -> None:
-        """Write the rows that wait. Raises: ``ViewDamaged``, ``LockTimeout``."""
-        waiting, self._waiting = self._waiting, {}
-        for table, rows in waiting.items():
-            if rows:
-                how = _INSERT.get(table, "insert or ignore")
-                self._run_many(f"{how} into {table} values ({', '.join('?' * len(rows[0]))})", rows)
-
-    def _run_many(self, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        self._run(lambda: self._opened.executemany(sql, rows))
-
-    def update(self, fs: Fs, directory: Path, head: Head) -> None:
-        """Take in the records of the journal up to a head; all of them again where it is not of this history.
-
-        Raises: ``ViewDamaged``, ``LockTimeout``; what reading the journal raises.
-        """
-        if self.has(head):
-            return
-        with gc_pause.paused():
-            self._fill(fs, directory, head)
-
-    def _fill(self, fs: Fs, directory: Path, head: Head) -> None:
-        self.rows("begin immediate")
-        self._is_filling = True
-        self._begin_state(has_others=True)
-        try:
-            if not self.has(head):  # another process may have brought it further meanwhile
-                self._take_in_all(self._begin(fs, directory, head))
-        except BaseException:
-            self._waiting = {}
-            if self._opened.in_transaction:  # SQLite rolls back by itself where the disk is full or fails
-                self.rows("rollback")
-            raise
-        finally:
-            self._is_filling = False
-            self._begin_state(has_others=True)
-        self.rows("commit")
-
-    def _take_in_all(self, entries: Iterable[FoldedRecord]) -> None:
-        """Take in records, and look up together what some that follow one another touch."""
-        for some in _in_groups(entries):
-            if len(self._running) > _MOST_KNOWN:
-                self._forget()
-            touched = {one.seq: derived.touched(one.record.ops) for one in some if _is_derived(one)}
-            self._look_up(touched.values(), some[0].seq - 1)
-            for entry in some:
-                interrupting.check()
-                self.take_in(entry, touched.get(entry.seq))
-            self._write()
-
-    def _begin_state(self, *, has_others: bool) -> None:
-        """Forget all that is kept from record to record. ``has_others``: changes may have been noted before."""
-        self._forget()
-        self._new, self._has_others = set(), has_others
-
-    def _forget(self) -> None:
-        """Forget the state that is kept from record to record."""
-        self._running, self._is_plain = RunningClaims(), {}
 
     def all_changes(self) -> Iterator[Change]:
         """Yield every change, present or not."""
-        return (_decode(body) for (body,) in self.rows("select body from change"))
+        return (_decode(body) for (body,) in self._rows("select body from change"))
 
     def present(self, ids: Iterable[str], seq: int) -> dict[str, Change]:
         """Return those of these changes that are present at a seq."""
@@ -318,7 +123,7 @@ class ClaimIndex:
     def committed_files(self, seq: int) -> set[str]:
         """Return the files that hold changes at a seq and are known as committed."""
         sql = "select distinct file from held where since <= :seq and until > :seq and is_committed"
-        return {row[0] for row in self.rows(sql, seq=seq)}
+        return {row[0] for row in self._rows(sql, seq=seq)}
 
     def once_committed(self, changes: Iterable[str], seq: int) -> set[str]:
         """Return those of these changes that a committed file held at a seq or before."""
@@ -340,20 +145,20 @@ class ClaimIndex:
     def redacted_since(self) -> list[tuple[Change, tuple[str, ...]]]:
         """Return the changes that a record has whole and a later one redacted, with the fields that are redacted."""
         found: dict[str, list[str]] = {}
-        for change, field in self.rows("select change, field from redacted order by change, field"):
+        for change, field in self._rows("select change, field from redacted order by change, field"):
             found.setdefault(change, []).append(field)
         bodies = self.bodies(found)
         return [(bodies[key], tuple(fields)) for key, fields in found.items()]
 
     def own_since(self, seq: int) -> dict[int, Change]:
         """Return the changes that the records from a seq on are, or took over, by their seqs."""
-        rows = self.rows("select seq, body from change where seq >= :seq", seq=seq)
+        rows = self._rows("select seq, body from change where seq >= :seq", seq=seq)
         return {own: _decode(body) for own, body in rows}
 
     def came_with(self, seqs: Iterable[int]) -> dict[int, list[Change]]:
         """Return the changes that were present from each of these records on, and not just before it."""
         sql = _CAME.format("p.seq in (select value from json_each(:seqs))")
-        rows = self.rows(sql, seqs=json.dumps(sorted(set(seqs))))
+        rows = self._rows(sql, seqs=json.dumps(sorted(set(seqs))))
         bodies = self.bodies({row[0] for row in rows})
         found: dict[int, list[Change]] = {}
         for change, seq in sorted(rows):
@@ -364,17 +169,17 @@ class ClaimIndex:
         """Return the seqs of the records with which changes of an actor, or of a session, came."""
         given = {name: value for name, value in (("actor", actor), ("session", session)) if value}
         sql = _CAME.format(" and ".join([f"c.{name} = :{name}" for name in given] or ["true"]))
-        return {row[1] for row in self.rows(sql, **given)}
+        return {row[1] for row in self._rows(sql, **given)}
 
     def writers(self) -> set[tuple[str, str]]:
         """Return the actor and the session of each change."""
-        return {(actor, session) for actor, session in self.rows("select distinct actor, session from change")}
+        return {(actor, session) for actor, session in self._rows("select distinct actor, session from change")}
 
     def unshared(self, seq: int) -> list[HeldChange]:
         """Return the changes of records up to a seq that no committed file held, in the order of the records."""
         columns = "c.body, c.seq, c.head, c.restores"
         sql = f"select {columns} from change c where {_IS_OWN} and not {_IS_ONCE_COMMITTED} order by c.seq"
-        found = [(_decode(body), *more) for body, *more in self.rows(sql, seq=seq)]
+        found = [(_decode(body), *more) for body, *more in self._rows(sql, seq=seq)]
         files = self.files_of([change.id for change, *_ in found], seq)
         return [
             HeldChange(change, number, tuple(sorted(files.get(change.id, ()))), WrittenAt(head, bool(restores)))
@@ -398,7 +203,7 @@ class ClaimIndex:
     def withdrawn(self, seq: int) -> list[HeldChange]:
         """Return the changes of records up to a seq that a committed file held and no file holds any more."""
         where = f"{_IS_OWN} and {_IS_ONCE_COMMITTED} and not {_IS_HELD}"
-        rows = self.rows(f"select c.body, c.seq from change c where {where} order by c.seq", seq=seq)
+        rows = self._rows(f"select c.body, c.seq from change c where {where} order by c.seq", seq=seq)
         return [HeldChange(_decode(body), number, ()) for body, number in rows]
 
     def folded(self, subjects: Subjects, seq: int, *, documents: Documents = NO_DOCUMENTS) -> FoldedClaims:
@@ -474,7 +279,7 @@ class ClaimIndex:
                 for key in ends[place]
                 for change in found
             }
-            there = {(key, change) for key, change in self.rows(_ALSO_AT, pairs=json.dumps([*pairs]))}
+            there = {(key, change) for key, change in self._rows(_ALSO_AT, pairs=json.dumps([*pairs]))}
             for ends, found in zip(ordered, left, strict=True):
                 if place < len(ends):
                     found &= {change for change in found if any((key, change) in there for key in ends[place])}
@@ -495,7 +300,7 @@ class ClaimIndex:
 
     def concerned(self, changes: Iterable[Change]) -> Subjects:
         """Return what changes, also such as are not in the index, have claims on, by all ids that it is known by."""
-        entities, around = _Known(set(), set()), _Known(set(), set())
+        entities, around = Known(set(), set()), Known(set(), set())
         edges = set[frozenset[str]]()
         for change in changes:
             edges |= edges_of(change)
@@ -515,10 +320,10 @@ class ClaimIndex:
         # One more claim brings back an entity whose deletion has not seen it: the edges at it move.
         deleted = self._by_keys("select key from deleted where key in ({})", entities.creations)
         around.creations.update(row[0] for row in deleted)
-        of_around = self._names_of(around)
-        return Subjects(frozenset(self._names_of(entities) | of_around), frozenset(of_around), tuple(edges))
+        of_around = self.names_of(around)
+        return Subjects(frozenset(self.names_of(entities) | of_around), frozenset(of_around), tuple(edges))
 
-    def _names_of(self, known: _Known) -> set[str]:
+    def names_of(self, known: Known) -> set[str]:
         """Return ids, and those that the entities which changes know by one of them have or had besides."""
         creations = {row[0] for row in self._by_keys("select creation from name where id in ({})", known.ids)}
         creations |= known.creations
@@ -540,251 +345,8 @@ class ClaimIndex:
         for row in self._by_keys(f"select c.body from change c where c.id in ({{}}) and {_IS_PRESENT}", ids, seq=seq):
             yield _decode(row[0])
 
-    def _by_keys(self, sql: str, keys: Iterable[str], **params: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement with ``{}`` in the place of keys."""
-        listed = _text(set(keys))
-        return self.rows(sql.format(_KEYS), keys=listed, **params) if listed != "[]" else []
-
     def copied(self) -> ClaimIndex:
         """Return a copy in memory. Raises: ``ViewDamaged``."""
         copy = ClaimIndex(":memory:")
-        try:
-            self._opened.backup(copy._opened)
-        except sqlite3.Error as error:
-            raise ViewDamaged(str(error)) from error
+        self.database.copy_to(copy.database)
         return copy
-
-    def has(self, head: Head) -> bool:
-        """Tell whether the record of a head is in it, and so all before that."""
-        if not self._is_of(head):
-            return False
-        return not head.seq or bool(
-            self.rows("select 1 from seen where seq = :seq and sum = :sum", seq=head.seq, sum=head.hash)
-        )
-
-    def reach_in(self, store_id: str) -> int:
-        """Return the last record that it has of a store, which need not be there any more; 0 where it has none."""
-        if not self.rows("select 1 from sqlite_master where name = 'stamp'"):
-            return 0
-        if self.rows("select * from stamp") != [(CLAIM_FORMAT, store_id)]:
-            return 0
-        return int(self.rows("select coalesce(max(seq), 0) from seen")[0][0])
-
-    def _is_of(self, head: Head) -> bool:
-        """Tell whether it was filled from the store of a head."""
-        if not self.rows("select 1 from sqlite_master where name = 'stamp'"):
-            return False
-        return self.rows("select * from stamp") == [(CLAIM_FORMAT, head.store_id)]
-
-    def _begin(self, fs: Fs, directory: Path, head: Head) -> Iterator[FoldedRecord]:
-        """Return the records to take in, after what is there already was thrown away if it is of another history."""
-        last = self.rows("select seq, sum, file, ends from seen order by seq desc limit 1") if self._is_of(head) else []
-        if last and last[0][0] < head.seq and any(part.file == last[0][2] for part in head.segments):
-            entries = replay.entries(fs, directory, head, after=Position(*last[0]))
-            with contextlib.suppress(Damaged):  # of another history, or damaged: then all of it is read
-                return itertools.chain([next(entries)], entries)
-        self.empty()
-        self.rows("insert into stamp values (:format, :store)", format=CLAIM_FORMAT, store=head.store_id)
-        return replay.entries(fs, directory, head)
-
-    def empty(self) -> None:
-        """Make the tables, without any record. Raises: ``ViewDamaged``."""
-        for kind, name in self.rows("select type, name from sqlite_master where name not like 'sqlite_%'"):
-            self.rows(f'drop {kind} if exists "{name}"')
-        for statement in filter(str.strip, _SCHEMA.split(";")):
-            self.rows(statement)
-        self._begin_state(has_others=False)
-
-    def take_in(self, entry: FoldedRecord, touched: derived.Touched | None = None) -> None:
-        """Take in one record, the next one of the journal, which touches this. Raises: ``ViewDamaged``."""
-        end = entry.offset_bytes + entry.length_bytes
-        self._add("seen", [(entry.seq, entry.sum, entry.file, end)])
-        record = entry.record
-        for is_taken, group in itertools.groupby(record.ops, lambda op: isinstance(op, TakeChange)):
-            if is_taken:
-                self._take([op for op in group if isinstance(op, TakeChange)], entry.seq)
-            else:
-                self._follow(group, entry.seq)
-        if touched is None and not derived.may_be_change(record):
-            return
-        change, is_next = record.change, False
-        if change is None:
-            touched = touched or derived.touched(record.ops)
-            before = self._known_before(touched, entry.seq - 1)
-            is_next = before is not None
-            if before is None:
-                before = self._before(touched, entry.seq - 1)
-            change = derived.derived(record, entry.sum, before)
-        if change is not None:
-            is_next = is_next and not self._is_noted(change.id)
-            restores = record.restores or any(map(derived.settles, record.ops))
-            self._insert([(change, entry.seq, WrittenAt(record.commit, restores))])
-            if is_next:
-                self._running.add(change)
-            else:
-                self._forget_elements([change])
-
-    def _follow(self, ops: Iterable[Operation], seq: int) -> None:
-        """Take in what operations of a record say that is in no change."""
-        left = list[tuple[str, str]]()
-        for op in ops:
-            if isinstance(op, LeaveChange):
-                left.append((op.id, op.file))
-            elif isinstance(op, StateLink) and op.src == CLIENT:
-                key = link_id(op.type, op.kind, op.from_id, op.to_id)
-                self._add("edge", [(key, op.from_id, op.to_id)])
-            elif isinstance(op, PutNode) and op.src != CLIENT and FORMER_IDS in op.set:
-                self._add("former", [(former, op.id) for former in former_ids_of(op.set)])
-                self._forget()
-        if left:
-            self._leave(left, seq)
-            self._forget_changes([key for key, _ in left])
-
-    def _take(self, ops: Sequence[TakeChange], seq: int) -> None:
-        """Take in changes that come with a record, or that a file holds from it on."""
-        bodies = {
-            op.id: (op.change, 0 if op.file else seq, WrittenAt(op.commit, op.restores))
-            for op in ops
-            if op.change is not None
-        }
-        sql = "select id, seq, head, restores from change where id in ({}) and seq"
-        own = {key: (number, WrittenAt(*origin)) for key, number, *origin in self._by_keys(sql, bodies)}
-        before = self.bodies(key for key, (change, *_) in bodies.items() if change.is_redacted or change.message_hash)
-        fields = {key: fields_redacted(one, bodies[key][0]) for key, one in before.items()}
-        self._add("redacted", [(key, field) for key, names in fields.items() for field in names])
-        self._insert([(change, *own.get(key, new)) for key, (change, *new) in bodies.items()])
-        self._new.update(op.id for op in ops)
-        held = {(op.id, op.file): op.is_committed for op in ops if op.file}
-        self._leave(held, seq)
-        self._add("held", [(*pair, seq, _NEVER, is_committed) for pair, is_committed in held.items()])
-        self._forget_changes([op.id for op in ops])
-
-    def _leave(self, pairs: Iterable[tuple[str, str]], seq: int) -> None:
-        """Note that files hold changes no more from a seq on."""
-        self._write()
-        sql = "update held set until = ? where change = ? and file = ? and until > ?"
-        self._run_many(sql, [(seq, change, file, seq) for change, file in pairs])
-
-    def _insert(self, changes: Sequence[tuple[Change, int, WrittenAt]]) -> None:
-        """Add changes, each with the seq of its record and where it was written, in place of other copies of them."""
-        rows = [(one.id, seq, one.at, one.actor, one.session, _encode(one), *origin) for one, seq, origin in changes]
-        self._add("change", rows)
-        self._new.update(row[0] for row in rows)
-        for one, *_ in changes:
-            keys, names = claimed_by(one)
-            self._add("subject", [(key, is_end, one.id) for key, is_end in keys])
-            self._add("name", names)
-        gone = [(one.id, claim.on) for one, *_ in changes for claim in one.claims if isinstance(claim, Delete)]
-        self._add("deleted", {(key,) for change, on in gone for key in creations_in(named_by(change, on))})
-
-    def _before(self, touched: derived.Touched, seq: int) -> FoldedClaims:
-        """Return the state of the changes at a seq, of all that the operations of the next record touch."""
-        edges = tuple({ends for ends in self.edges_named(map(frozenset, touched.edges.values())) if ends})
-        return self._folded_at(Subjects(touched.entities.union(*edges), touched.around, edges), seq)
-
-    def _folded_at(self, subjects: Subjects, seq: int) -> FoldedClaims:
-        """Return the state of the changes at a seq, of some entities and edges.
-
-        An entity of which no change says that it was created is that of a document: nothing else can be told from the
-        records of clients alone.
-        """
-        changes = [*self.changes_on(subjects, seq).values()]
-        stated = {key: dict[str, Any]() for key in subjects.entities - ids_of_clients(changes)}
-        documents = Documents(stated, self.former_ids(stated))
-        if documents.former_ids:  # then more changes may be on them
-            return self.folded(subjects, seq, documents=documents)
-        return fold(changes, documents)
-
-    def _known_before(self, touched: derived.Touched, seq: int) -> FoldedClaims | None:
-        """Return the same as ``_before``, from the state that is kept; None where that cannot be."""
-        found = self._running.before(touched)
-        if found is None and touched.is_simple:
-            self._look_up([touched], seq)
-            found = self._running.before(touched)
-        return found
-
-    def _look_up(self, all_touched: Iterable[derived.Touched], seq: int) -> None:
-        """Bring what operations touch into the state that is kept, as it is at a seq, as far as it is not there."""
-        running, simple = self._running, [one for one in all_touched if one.is_simple]
-        ids = {key for one in simple for key in one.entities if not running.knows(key)}
-        self._look_up_names(ids - self._is_plain.keys())
-        plain = {key for key in ids if self._is_plain[key]}
-        edges = {
-            key: ends
-            for one in simple
-            for key, ends in one.edges.items()
-            if not running.knows_edge(key, ends) and all(end in plain or running.knows(end) for end in ends)
-        }
-        entities = {key for key in plain if not running.knows(key)}
-        if entities or edges:
-            ends = frozenset(map(frozenset, edges.values()))
-            subjects = Subjects(frozenset(entities).union(*ends), frozenset(), tuple(ends))
-            running.note(self._folded_at(subjects, seq), entities, edges)
-
-    def _look_up_names(self, ids: Collection[str]) -> None:
-        """Look up which entities are plain, and note those that no change names."""
-        pairs = self._by_keys("select id, creation from name where id in ({})", ids)
-        by_id: dict[str, list[str]] = {}
-        for key, creation in pairs:
-            by_id.setdefault(key, []).append(creation)
-        again = self._by_keys("select creation, id from name where creation in ({})", {one for _, one in pairs})
-        shared = {creation for creation, key in again if [creation] != by_id.get(key)}
-        former = {*self.former_ids(ids).values()}
-        former |= {row[0] for row in self._by_keys("select former from former where former in ({})", ids)}
-        claimed = self.known(ids)
-        for key in ids:
-            creations = by_id.get(key, [])
-            self._is_plain[key] = key not in former and len(creations) <= 1 and shared.isdisjoint(creations)
-            if self._is_plain[key] and key not in claimed:
-                self._running.note_new(key)
-
-    def _forget_changes(self, ids: Collection[str]) -> None:
-        """Forget what is kept of the state of all that some changes have claims on."""
-        if self._is_plain:
-            self._forget_elements(self.bodies(ids).values())
-
-    def _forget_elements(self, changes: Iterable[Change]) -> None:
-        """Do the same, where the changes are in the index."""
-        if self._is_plain:
-            names = _Known(set(), set())
-            for change in changes:
-                names.ids.update(ids_in(change))
-                names.creations.update(creation for _, creation in names_in(change))
-            ids = self._names_of(names)
-            self._running.forget(ids)
-            for key in ids:
-                self._is_plain.pop(key, None)
-
-    def _is_noted(self, change: str) -> bool:
-        """Tell whether a change was noted before, of a record or a file."""
-        if change in self._new or not self._has_others:
-            return change in self._new
-        sql = "select 1 from change where id = :id union all select 1 from held where change = :id"
-        return self._run(lambda: self._opened.execute(sql, {"id": change}).fetchone()) is not None
-
-
-def _in_groups(entries: Iterable[FoldedRecord]) -> Iterator[list[FoldedRecord]]:
-    """Yield records that follow one another, as many as are looked up together."""
-    some, length_bytes = list[FoldedRecord](), 0
-    for entry in entries:
-        some.append(entry)
-        length_bytes += entry.length_bytes
-        if len(some) == _AT_ONCE or length_bytes > _AT_ONCE_BYTES:
-            yield some
-            some, length_bytes = [], 0
-    if some:
-        yield some
-
-
-def _is_derived(entry: FoldedRecord) -> bool:
-    """Tell whether the change that a record may be is to be derived."""
-    return entry.record.change is None and derived.may_be_change(entry.record)
-
-
-def inspect(path: Path) -> int:
-    """Return how many changes an index has, for a diagnosis; nothing is written. Raises: ``ViewDamaged``."""
-    index = ClaimIndex(f"{path.as_uri()}?mode=ro")
-    found = index.rows("pragma quick_check")
-    if found != [("ok",)]:
-        raise ViewDamaged(str(found[0][0]))
-    return int(index.rows("select count(*) from change")[0][0])

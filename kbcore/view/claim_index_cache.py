@@ -12,9 +12,10 @@ from kbcore.errors import ViewDamaged
 from kbcore.storage import scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
-from kbcore.view import redacted_changes
+from kbcore.view import claim_filling, redacted_changes
 from kbcore.view.cache_files import CLAIMS, CacheFiles
-from kbcore.view.claim_index import ClaimIndex, IndexNotWritten
+from kbcore.view.claim_database import IndexNotWritten
+from kbcore.view.claim_index import ClaimIndex
 
 T = TypeVar("T")
 
@@ -66,7 +67,7 @@ class BranchClaims:
     def _close(self) -> None:
         index: ClaimIndex | None = getattr(self._of_thread, "index", None)
         if index is not None:
-            index.close()
+            index.database.close()
             del self._of_thread.index
 
     def _in_memory(self) -> ClaimIndex:
@@ -83,11 +84,11 @@ class BranchClaims:
 
     def _updated(self, head: Head) -> ClaimIndex:
         index: ClaimIndex | None = getattr(self._of_thread, "index", None)
-        if index is not None and index.is_damaged:
+        if index is not None and index.database.is_damaged:
             raise ViewDamaged("it was damaged when it was read")
         if index is None:
             self._of_thread.index = index = self._new_index(head)
-        index.update(self._fs, self._directory, head)
+        claim_filling.update(index, self._fs, self._directory, head)
         index.taken_out = redacted_changes.noted(self._fs, self._directory.parent)
         return index
 
@@ -98,4 +99,4 @@ class BranchClaims:
         if self._is_left or self._files.usable_size(self.path) is None:
             return ClaimIndex(":memory:")
         found = ClaimIndex(f"{self.path.as_uri()}?mode=ro")
-        return found if found.has(head) else found.copied()
+        return found if found.database.has(head) else found.copied()

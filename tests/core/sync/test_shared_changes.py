@@ -11,6 +11,7 @@ from kbcore.model.claims.fold import Documents, fold
 from kbcore.model.claims.subjects import ids_of_clients
 from kbcore.model.graph import FORMER_IDS
 from kbcore.model.record import DropNode, LeaveChange, PutNode, StateLink, TakeChange
+from kbcore.view.claim_filling import Filling
 from kbcore.view.claim_index import ClaimIndex
 from tests.support.effort.scale import tries
 from tests.support.generators.sharing_clones import MOST, WRITES, Clone, Step, facts_expected, facts_of, play
@@ -78,10 +79,11 @@ def test_the_same_holds_where_one_clone_writes_and_shares_nothing(steps: list[St
 def assert_derived_from_all(clone: Clone) -> None:
     """Assert that each record of a clone is the change that the fold of all changes before it says."""
     index = ClaimIndex(":memory:")
-    index.empty()
+    index.database.empty()
+    filling = Filling(index)
     for entry in clone.entries:
         present = [*index.present([one.id for one in index.all_changes()], entry.seq - 1).values()]
-        index.take_in(entry)
+        filling.take_in(entry)
         if may_be_change(entry.record):
             stated = touched(entry.record.ops).entities - ids_of_clients(present)
             before = fold(present, Documents({key: {} for key in stated}))

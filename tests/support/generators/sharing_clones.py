@@ -33,6 +33,7 @@ from kbcore.model.record import (
 from kbcore.model.renames import rename_ops
 from kbcore.model.state import Stamp, State
 from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges
+from kbcore.view.claim_filling import Filling
 from kbcore.view.claim_index import ClaimIndex
 from kbcore.view.fold import FoldedRecord
 
@@ -82,7 +83,8 @@ class Clone:
     def __init__(self, name: str) -> None:
         self.name = name
         self.index = ClaimIndex(":memory:")
-        self.index.empty()
+        self.index.database.empty()
+        self._filling = Filling(self.index)
         self.state = State()
         self.seq = 0
         self.own: dict[str, Change] = {}
@@ -104,7 +106,7 @@ class Clone:
         apply(self.state, Stamp(self.seq, at, self.name, source), record.ops)
         before = {one.change.id for one in self.index.unshared(self.seq)}
         self.entries.append(FoldedRecord(self.seq, chain, record, "", 0, 0))
-        self.index.take_in(self.entries[-1])
+        self._filling.take_in(self.entries[-1])
         for one in self.index.unshared(self.seq):
             if one.change.id not in before:
                 self.own[one.change.id] = one.change

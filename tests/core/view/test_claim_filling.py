@@ -9,8 +9,10 @@ import threading
 
 import pytest
 
+from kbcore.view import claim_filling
 from kbcore.view.cache_files import CLAIMS
-from kbcore.view.claim_index import ClaimIndex, IndexNotWritten
+from kbcore.view.claim_database import IndexNotWritten
+from kbcore.view.claim_index import ClaimIndex
 
 
 def entity(key, **fields):
@@ -47,10 +49,10 @@ def test_a_full_disk_is_reported_as_what_it_is(project, tmp_path):
     project.apply(entities=[entity("S-1")])
     store = project.workspace().store("main")
     index = ClaimIndex(str(tmp_path / "index.db"))
-    index.rows("pragma max_page_count = 5")
+    index.database.rows("pragma max_page_count = 5")
     with pytest.raises(IndexNotWritten, match="full"):
-        index.update(project.machine.fs, project.workspace().folders.directory_of("main"), store.head())
-    index.close()
+        claim_filling.update(index, project.machine.fs, project.workspace().folders.directory_of("main"), store.head())
+    index.database.close()
 
 
 @pytest.mark.parametrize("is_there", [False, True])
