@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from kbcore.errors import KBError
-from kbcore.git import blobs
+from kbcore.git import blobs, revisions
 from kbcore.git.tracked_paths import kept_of
 from kbcore.rules.rule import BranchFiles, NotApplicable
 from kbcore.store.workspace import Workspace
@@ -48,7 +48,7 @@ class _BranchTree:
         if repo.has_worktree and self._workspace.head().branch == self._branch:
             return _missing_below(repo.worktree, names)
         try:
-            commit = blobs.tip_of(repo, self._workspace.machine.env, self._branch)
+            commit = revisions.tip_of(repo, self._workspace.machine.env, self._branch)
             if commit is not None:
                 tree = blobs.tree_of(repo, self._workspace.machine.env, commit)
                 return kept_of(repo, self._workspace.machine.env, tree).missing(names)

@@ -16,7 +16,7 @@ import msgspec
 
 from kbcore.checks import FILES, MAX_GUESSED
 from kbcore.errors import InvalidQuery, NotFound, Problem
-from kbcore.git.blobs import once_added
+from kbcore.git.revisions import once_added
 from kbcore.rules.registry import CheckReport, is_ok
 from kbcore.store.apply import nearest_id
 from kbcore.store.workspace import Workspace

@@ -24,6 +24,8 @@ from kbcore.interrupting import Stopped
 from kbcore.process_limits import exhausted
 
 GIT_TIMEOUT_S: Final = 30.0
+LONG_TIMEOUT_S: Final = 120.0
+"""For what git does with many files, or looks for in a long history."""
 
 LOCAL_ENV_VARS: Final = frozenset(
     {

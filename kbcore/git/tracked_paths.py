@@ -12,12 +12,11 @@ from typing import Final
 
 from kbcore.git import blobs
 from kbcore.git.blobs import Tree
-from kbcore.git.commands import run_git
+from kbcore.git.commands import LONG_TIMEOUT_S, run_git
 from kbcore.git.repository import Repository
 from kbcore.ids import path_text
 
 _ELSEWHERE: Final = frozenset({blobs.LINK, blobs.SUBMODULE})
-_TIMEOUT_S: Final = 120.0
 _MAX_LINKS: Final = 40
 """As many as Linux follows."""
 
@@ -79,7 +78,7 @@ def listed_paths(repo: Repository, env: Mapping[str, str]) -> list[str]:
     A tracked file need not be there. Raises: ``GitUnusable``.
     """
     asked = ["ls-files", "-z", "--full-name", "--cached", "--others", "--exclude-standard", "--", ":(top)"]
-    listed = run_git(repo, env, asked, timeout_s=_TIMEOUT_S).output
+    listed = run_git(repo, env, asked, timeout_s=LONG_TIMEOUT_S).output
     return list(dict.fromkeys(path_text(entry) for entry in listed.split(b"\0") if entry))
 
 

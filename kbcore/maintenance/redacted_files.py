@@ -16,7 +16,7 @@ import msgspec
 from kbcore import git, limits
 from kbcore.errors import KBError
 from kbcore.extract.changes import FOLDER, is_change_file, is_pack
-from kbcore.git import blobs
+from kbcore.git import blobs, staging
 from kbcore.git.repository import Repository, find_repository
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change
@@ -159,7 +159,7 @@ def _staged_names(workspace: Workspace, root: Path) -> dict[str, str]:
     if not root.is_dir():
         return {}
     repo, env = _git_at(workspace, root)
-    found = blobs.staged_below(repo, env, FOLDER) if repo.has_worktree else {}
+    found = staging.staged_below(repo, env, FOLDER) if repo.has_worktree else {}
     return {path: name for path, name in found.items() if is_change_file(path)}
 
 
@@ -266,8 +266,8 @@ def _stage(workspace: Workspace, root: Path, found: _Found, new: Mapping[str, by
     gone = found.staged.keys() - contents.keys()
     others = companion_files(gone)
     write_companion_files(root, others)
-    blobs.stage(repo, env, others)
-    blobs.replace_staged(repo, env, contents, gone)
+    staging.stage(repo, env, others)
+    staging.replace_staged(repo, env, contents, gone)
     return sorted(contents)
 
 

@@ -18,7 +18,7 @@ import msgspec
 from kbcore.errors import BackupDamaged, GitUnusable, InvalidQuery, NotFound, UnknownBranch
 from kbcore.extract.changes import EXTRACTOR, FOLDER
 from kbcore.extract.facts import SourceFile
-from kbcore.git import blobs, remotes
+from kbcore.git import blobs, remotes, revisions
 from kbcore.git.files import encode_name
 from kbcore.ids import is_detached_name
 from kbcore.model.claims import change_file
@@ -221,7 +221,7 @@ def read_ref(workspace: Workspace, remote: str, ref: str) -> RefContent:
     if commit is None:
         return RefContent(None, {}, {}, frozenset())
     remotes.fetch_commit(repo, env, remote, ref, commit)
-    if blobs.commit_of(repo, env, commit) != commit:
+    if revisions.commit_of(repo, env, commit) != commit:
         _refuse(remote, ref, "it names no commit")
     tree = blobs.tree_of(repo, env, commit)
     for path, blob in tree.items():

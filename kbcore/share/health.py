@@ -11,7 +11,7 @@ from typing import Final
 
 from kbcore.errors import ViewDamaged
 from kbcore.extract.changes import FOLDER, is_change_file
-from kbcore.git import blobs
+from kbcore.git import staging
 from kbcore.git.commands import run_git
 from kbcore.git.worktree_content import Unfit, read
 from kbcore.maintenance.findings import DoctorFinding, Severity
@@ -165,7 +165,7 @@ def _ignored(workspace: Workspace) -> Iterator[DoctorFinding]:
 
 
 def _not_checked_out(workspace: Workspace) -> Iterator[DoctorFinding]:
-    left_out = blobs.not_checked_out(workspace.repo, workspace.machine.env, FOLDER)
+    left_out = staging.not_checked_out(workspace.repo, workspace.machine.env, FOLDER)
     skipped = sorted(path for path in left_out if is_change_file(path))
     if not skipped:
         return

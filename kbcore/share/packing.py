@@ -16,7 +16,7 @@ import msgspec
 
 from kbcore.errors import InvalidQuery, StorageError
 from kbcore.extract.changes import FOLDER, is_change_file, is_pack
-from kbcore.git import blobs
+from kbcore.git import blobs, staging
 from kbcore.git.operations import operation_of
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, union
@@ -120,7 +120,7 @@ def _plan(workspace: Workspace, before: str) -> _Plan:
     if commit is None:
         return _Plan({}, (), (), ())
     tree = blobs.tree_below(repo, env, commit, FOLDER)
-    absent = blobs.not_checked_out(repo, env, FOLDER)
+    absent = staging.not_checked_out(repo, env, FOLDER)
     loose = {path: blob for path, blob in tree.items() if is_change_file(path) and not is_pack(path)}
     loose = {path: blob for path, blob in loose.items() if path not in absent}
     texts = dict(blobs.contents(repo, env, [blob.id for blob in loose.values()]))
@@ -135,7 +135,7 @@ def _plan(workspace: Workspace, before: str) -> _Plan:
         for path, changes in sorted(read.items())
         if path not in doubled and changes and all(change.at < before for change in changes)
     }
-    staged = blobs.staged_below(repo, env, FOLDER)
+    staged = staging.staged_below(repo, env, FOLDER)
     changed = [
         path
         for path in old
@@ -188,12 +188,12 @@ def _carry_out(workspace: Workspace, plan: _Plan) -> None:
         write_file(workspace.machine.fs, repo.worktree, path, data)
     others = companion_files(plan.removed) if plan.removed else []
     write_companion_files(repo.worktree, others)
-    blobs.stage(repo, env, [*plan.packs, *plan.unstaged, *others])
+    staging.stage(repo, env, [*plan.packs, *plan.unstaged, *others])
     try:
         remove_files(repo.worktree / path for path in plan.removed)
     except OSError as error:
         raise StorageError(f"{FOLDER} cannot be written: {error.strerror}.") from error
-    blobs.stage(repo, env, plan.removed)
+    staging.stage(repo, env, plan.removed)
 
 
 def _held(workspace: Workspace, packs: Sequence[str]) -> dict[str, Change]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from kbcore.config.settings import DEFAULT, ShareSettings, read_config
-from kbcore.git import blobs
+from kbcore.git import blobs, revisions
 from kbcore.model.claims.change import Change, EdgeRef, SetField
 from kbcore.model.claims.subjects import ids_in
 from kbcore.share.private_origins import WrittenChange, private_origins
@@ -91,7 +91,7 @@ def _settings_at(workspace: Workspace, commits: Collection[str]) -> dict[str, Co
     read = _read_settings_at(workspace, {*commits} - {""})
     found: dict[str, Collection[ShareSettings]] = {one: {settings} for one, settings in read.items() if settings}
     if gone := {*commits} - read.keys():
-        changing = blobs.commits_changing(workspace.repo, workspace.machine.env, _SETTINGS)
+        changing = revisions.commits_changing(workspace.repo, workspace.machine.env, _SETTINGS)
         ever = _read_settings_at(workspace, changing).values() if changing is not None else [_NOBODY]
         found |= {one: {*filter(None, ever)} for one in gone}
     return found

@@ -15,7 +15,7 @@ import msgspec
 from kbcore import git, limits
 from kbcore.errors import GitUnusable, InvalidQuery
 from kbcore.extract.changes import FOLDER
-from kbcore.git import blobs
+from kbcore.git import staging
 from kbcore.git.commands import run_git
 from kbcore.ids import path_text
 from kbcore.model.claims import change_file
@@ -80,13 +80,13 @@ def share(
         staged = [*files, *sorted({one.file for one in before})]
         was_staged = False
         if staged and not dry_run:
-            was_staged = blobs.would_commit_differ(workspace.repo, workspace.machine.env)
+            was_staged = staging.would_commit_differ(workspace.repo, workspace.machine.env)
             for path, (content, _) in files.items():
                 write_file(workspace.machine.fs, workspace.repo.worktree, path, content)
             others = companion_files(staged)
             write_companion_files(workspace.repo.worktree, others)
             try:
-                blobs.stage(workspace.repo, workspace.machine.env, [*staged, *others])
+                staging.stage(workspace.repo, workspace.machine.env, [*staged, *others])
             except GitUnusable as error:
                 if files:
                     error.written_before = (

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.extract.changes import FOLDER
-from kbcore.git import blobs
+from kbcore.git import revisions
 from kbcore.model.claims.change import Change, Claim, Create, EntityRef, fields_redacted
 from kbcore.model.claims.subjects import entities_in
 from kbcore.model.redaction.changes import without
@@ -157,7 +157,7 @@ def _redacted(workspace: Workspace, branch: str) -> tuple[int, tuple[RedactedByO
 
     found, files = workspace.changes(branch).read(find)
     paths = {path for held in files.values() for path in held}
-    by = blobs.authors_of_addition(workspace.repo, workspace.machine.env, sorted(paths))
+    by = revisions.authors_of_addition(workspace.repo, workspace.machine.env, sorted(paths))
     return len(found), tuple(
         RedactedByOthers(
             change.id,

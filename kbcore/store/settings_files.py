@@ -20,12 +20,8 @@ from kbcore import limits
 from kbcore.config.schema_files import load_schema
 from kbcore.config.settings import NameSources, ReadSettings, read_config
 from kbcore.config.user import UserSettings, path_of, read_settings
-from kbcore.errors import (
-    GitUnusable,
-    InvalidConfig,
-    Problem,
-)
-from kbcore.git import Repository, blobs, worktree_content
+from kbcore.errors import GitUnusable, InvalidConfig, Problem
+from kbcore.git import Repository, blobs, staging, worktree_content
 from kbcore.model.rule_settings import Parameters
 from kbcore.model.schema import Schema
 from kbcore.storage import files
@@ -68,7 +64,7 @@ def staged_settings(repo: Repository, env: Mapping[str, str]) -> dict[str, str]:
     """
     paths = [f"{KB}/{name}" for name in (CONFIG, BASELINE, SCHEMA, RULES)]
     try:
-        names = blobs.in_index(repo, env, paths)
+        names = staging.in_index(repo, env, paths)
     except GitUnusable:
         tree = blobs.tree_below(repo, env, "HEAD", KB)
         below_them = tuple(f"{path}/" for path in paths)

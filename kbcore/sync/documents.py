@@ -13,7 +13,7 @@ import msgspec
 
 from kbcore.clock import moment_after
 from kbcore.extract.facts import Facts
-from kbcore.git import Tree, blobs
+from kbcore.git import Tree, blobs, staging
 from kbcore.git.tracked_paths import TextOf, followed
 from kbcore.ids import is_misspelled
 from kbcore.model.record import SYNC
@@ -84,7 +84,7 @@ class Documents:
         waiting = {path for path, _, _, is_open in known if is_open and path not in self._held}
         files = dict(self._found(tree, taken_in))
         missing = taken_in.keys() - files.keys()
-        gone = sorted(missing - blobs.ignored(self._workspace.repo, self._workspace.machine.env, missing))
+        gone = sorted(missing - staging.ignored(self._workspace.repo, self._workspace.machine.env, missing))
         read = [
             one for path, one in files.items() if path in waiting or taken_in.get(path) != (one.hash, one.wanted.mark)
         ]

@@ -15,7 +15,7 @@ from kbcore import limits
 from kbcore.clock import text_of
 from kbcore.errors import GitUnusable, KBError
 from kbcore.extract.changes import GLOB
-from kbcore.git import blobs
+from kbcore.git import revisions
 from kbcore.git.file_dates import DocumentDates, FileDates, read_file_dates
 from kbcore.storage import files
 from kbcore.store.workspace import Workspace
@@ -73,7 +73,7 @@ def _all(workspace: Workspace, commit: str, folders: list[str], *, is_kept: bool
     if kept and kept.folders == folders and kept.commit == commit:
         return kept.dates
     is_later = kept is not None and kept.folders == folders
-    if not (kept and is_later and blobs.merge_bases(repo, env, kept.commit, commit) == [kept.commit]):
+    if not (kept and is_later and revisions.merge_bases(repo, env, kept.commit, commit) == [kept.commit]):
         kept = None
     commits = f"{kept.commit}..{commit}" if kept else commit
     known = kept.dates if kept else {}

@@ -21,7 +21,7 @@ from kbcore.errors import Problem
 from kbcore.extract import changes, registry
 from kbcore.extract.settings import EDGE_NAMES
 from kbcore.extract.sources.extractor import NAME as SOURCES
-from kbcore.git import blobs
+from kbcore.git import staging
 from kbcore.ids import path_text
 from kbcore.model.graph import SourceFile
 from kbcore.remedies import kb
@@ -125,8 +125,8 @@ def place_of(workspace: Workspace) -> ScanScope:
         frozenset(workspace.config.switched_off),
         tuple(problems),
         begun=begun,
-        is_sparse=blobs.is_sparse(workspace.repo),
-        not_checked_out=partial(blobs.not_checked_out, workspace.repo, workspace.machine.env, changes.FOLDER),
+        is_sparse=staging.is_sparse(workspace.repo),
+        not_checked_out=partial(staging.not_checked_out, workspace.repo, workspace.machine.env, changes.FOLDER),
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from kbcore import limits
 from kbcore.errors import GitUnusable, ViewDamaged
-from kbcore.git import blobs, worktree_content
+from kbcore.git import blobs, revisions, worktree_content
 from kbcore.git.repository import Repository
 from kbcore.model.graph import Node
 from kbcore.query import Page, Query, page_of
@@ -128,7 +128,7 @@ def _committed_bodies(
     """
     here = {**env, "GIT_NO_LAZY_FETCH": "1"}
     with contextlib.suppress(GitUnusable):  # a search continues with the fields, and counts what is missing
-        commit = blobs.tip_of(repo, here, branch) if wanted else None
+        commit = revisions.tip_of(repo, here, branch) if wanted else None
         tree = blobs.tree_of(repo, here, commit) if commit else {}
         hashes: dict[str, set[str]] = {}
         for path, digest in wanted:

@@ -33,7 +33,7 @@ from kbcore.checks.against.three_way import (
 from kbcore.checks.branch_files import tree_of
 from kbcore.checks.introduced.point import seq_of
 from kbcore.errors import FilesUnknown, GitUnusable, InvalidConfig, NotFound, Problem
-from kbcore.git import blobs, local_branches
+from kbcore.git import local_branches, revisions
 from kbcore.model.claims.fold import DELETED
 from kbcore.model.graph import FORMER_KEY, Link
 from kbcore.remedies import kb
@@ -150,7 +150,7 @@ def _commits(workspace: Workspace, branch: str, ref: str) -> tuple[str, str, tup
     Raises: ``FilesUnknown``; ``GitUnusable``.
     """
     repo, env = workspace.repo, workspace.machine.env
-    commit = blobs.commit_of(repo, env, ref) if ref.strip() else None
+    commit = revisions.commit_of(repo, env, ref) if ref.strip() else None
     if commit is None:
         near = nearest(ref, local_branches(repo, env))
         hint = f"Did you mean {in_quotes(near)}? " if near else ""
@@ -160,13 +160,13 @@ def _commits(workspace: Workspace, branch: str, ref: str) -> tuple[str, str, tup
         )
     head = workspace.head()
     has_files = head.branch == branch and repo.has_worktree
-    tip = head.commit if head.branch == branch else blobs.tip_of(repo, env, branch)
+    tip = head.commit if head.branch == branch else revisions.tip_of(repo, env, branch)
     if tip is None:
         raise FilesUnknown(
             f"{branch} has no commit, so nothing was compared with {in_quotes(ref)}.", hint="Commit something first."
         )
-    bases = blobs.merge_bases(repo, env, tip, commit)
-    if not bases or blobs.is_cut_off(repo, env, [tip, commit], bases):
+    bases = revisions.merge_bases(repo, env, tip, commit)
+    if not bases or revisions.is_cut_off(repo, env, [tip, commit], bases):
         what = "share no commit" if not bases else "may share a later commit than those"
         raise FilesUnknown(
             f"{branch} and {in_quotes(ref)} {what} in this clone, so nothing was compared.",

@@ -10,7 +10,7 @@ import msgspec
 
 from kbcore import ids
 from kbcore.errors import InvalidQuery
-from kbcore.git import blobs, local_branches
+from kbcore.git import local_branches, revisions
 from kbcore.model.record import SYNC
 from kbcore.store.history.moment import after, clock_notes
 from kbcore.store.history.reach import merge_base
@@ -52,7 +52,7 @@ def point_of(workspace: Workspace, view: View, branch: str, text: str, *, is_loc
         seq = after(view, when)
         asked = f"{word} (seq {seq})" if when.end else f"seq {seq}"
         return Point(seq, None, f"since {asked}", notes=tuple(clock_notes(view, when)))
-    commit = blobs.commit_of(workspace.repo, workspace.machine.env, word) if word else None
+    commit = revisions.commit_of(workspace.repo, workspace.machine.env, word) if word else None
     parted = _parted_from(workspace, view, branch, word)
     if commit is None:
         if parted is None:
@@ -84,10 +84,10 @@ def _shared(workspace: Workspace, branch: str, word: str, commit: str) -> str:
     """Return the last commit that the branch shares with a commit."""
     repo, env = workspace.repo, workspace.machine.env
     head = workspace.head()
-    tip = head.commit if head.branch == branch else blobs.tip_of(repo, env, branch)
+    tip = head.commit if head.branch == branch else revisions.tip_of(repo, env, branch)
     if tip is None:
         raise InvalidQuery(f"{branch} has no commit that could be compared with {in_quotes(word)}.", hint="Give a seq.")
-    shared = blobs.shared_commit(repo, env, tip, commit)
+    shared = revisions.shared_commit(repo, env, tip, commit)
     if shared is None:
         raise InvalidQuery(
             f"{branch} and {in_quotes(word)} share no commit in this clone.",
@@ -102,7 +102,7 @@ def _by_then(workspace: Workspace, view: View, commit: str) -> tuple[int, bool]:
     A store that is younger than the commit, as in CI, has only its documents to compare: then it is the last record
     before a person or an agent wrote anything.
     """
-    time = blobs.commit_time(workspace.repo, workspace.machine.env, commit)
+    time = revisions.commit_time(workspace.repo, workspace.machine.env, commit)
     last = last_by(view, time)
     if last is not None or view.basis.history_from:
         return last or 0, False

@@ -28,7 +28,7 @@ from kbcore.checks.introduced.symbols import (
 )
 from kbcore.extract.code.marks import COMMENT_LINE, IMPLEMENTS
 from kbcore.extract.facts import Facts
-from kbcore.git import Tree, blobs
+from kbcore.git import Tree, blobs, staging
 from kbcore.git.tracked_paths import kept_of
 from kbcore.model.state import Changes
 from kbcore.rules import missing_file, staged_symbol
@@ -84,11 +84,11 @@ def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) 
     """
     repo, env = workspace.repo, workspace.machine.env
     commit = workspace.head().commit
-    if commit and not blobs.is_anything_staged(repo, env, commit):
+    if commit and not staging.is_anything_staged(repo, env, commit):
         report = judge(workspace, view, kept_of(repo, env, {}), only=only, extra=[staged_symbol.RULE], idle=_idle)
         return StagedOutcome(Introduced(report), 0, lambda _: None)
     before: Tree = blobs.tree_of(repo, env, commit) if commit else {}
-    after = blobs.staged_tree(repo, env, before)
+    after = staging.staged_tree(repo, env, before)
     staged = [path for path, blob in after.items() if before.get(path) != blob and blob.mode != blobs.SUBMODULE]
     removed = before.keys() - after.keys()
     documents = Documents(workspace, workspace.store(workspace.head().branch).claims)
@@ -101,7 +101,7 @@ def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) 
             was = judge(workspace, copy, kept_of(repo, env, before), only=only, idle=idle)
             changes = documents.sync_tree(copy, after) if is_stated else Changes()
             looked_at = _staged(workspace, copy, after, staged, (documents, changes))
-            marked = blobs.staged_with(repo, env, COMMENT_LINE).intersection(staged) - looked_at.files.keys()
+            marked = staging.staged_with(repo, env, COMMENT_LINE).intersection(staged) - looked_at.files.keys()
             others = _files(documents, after, [path for path in sorted(marked) if not path.endswith(_PROSE)], ())
             unchecked = unchecked_in(_with_types(workspace, copy, others, ()))
             rule = rule_of(looked_at)

@@ -18,7 +18,7 @@ import msgspec
 
 from kbcore.clock import from_local, text_of, to_local
 from kbcore.errors import InvalidQuery
-from kbcore.git import blobs, local_branches
+from kbcore.git import blobs, local_branches, revisions
 from kbcore.ids import check_branch_name
 from kbcore.model.values import YEARS, normal_time
 from kbcore.query.meaning import span_of
@@ -131,14 +131,14 @@ def point_in(workspace: Workspace, branch: str, text: str, *, is_local: bool = F
     if word != branch and check_branch_name(word) is None and workspace.folders.has_store(word):
         return When(text, other=word, shared=_shared_with(workspace, word))
     repo, env = workspace.repo, workspace.machine.env
-    commit = blobs.commit_of(repo, env, word)
+    commit = revisions.commit_of(repo, env, word)
     if commit is None:
         raise unknown(text, nearest(word, local_branches(repo, env)))
     head = workspace.head()
     return When(
         text,
         commit=commit,
-        ancestors=lambda: blobs.ancestors(repo, env, commit),
+        ancestors=lambda: revisions.ancestors(repo, env, commit),
         hashes=partial(blobs.hashes, repo, env, commit),
         is_checked_out=head.branch == branch and head.commit == commit,
     )
