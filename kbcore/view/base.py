@@ -13,7 +13,7 @@ from kbcore.errors import StorageError, ViewDamaged
 from kbcore.model.state import EncodedChanges
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
-from kbcore.view import database, inspection
+from kbcore.view import database, inspection, table_creation
 from kbcore.view.background_writer import BackgroundWriter
 from kbcore.view.base_stamp import BaseStamp, write_stamp
 from kbcore.view.cache_files import CacheFiles, refuse_log, room_of
@@ -100,7 +100,7 @@ def _opened(path: str, room: Room, length_bytes: int | None) -> View:
         with database.explained_all():
             connection.execute(f"attach '{quoted(path)}' as base ({database.UNLOGGED if is_own else _PUBLISHED})")
             if length_bytes is not None:
-                inspection.check(connection.rows, "base", database.base_tables(), length_bytes)
+                inspection.check(connection.rows, "base", table_creation.base_tables(), length_bytes)
             stamp = _read_stamp(connection, path)
     except BaseException:
         connection.close()
@@ -114,7 +114,7 @@ def _empty(room: Room, basis: BaseStamp) -> View:
     def made() -> database.Connection:
         connection = database.connect(room)
         connection.execute(database.attaching_new(":memory:", "base"))
-        database.create_base(connection, "base")
+        table_creation.create_base(connection, "base")
         return connection
 
     return View(made, basis, is_own=True)
@@ -133,9 +133,9 @@ def build(target: str, room: Room, start: FoldStart, entries: Iterable[FoldedRec
     try:
         with database.explained(), gc_pause.paused():
             connection.execute(database.attaching_new(target, "base"))
-            database.create_base(connection, "base")
+            table_creation.create_base(connection, "base")
             _load_all(connection, start, entries)
-            database.finish_base(connection, "base")
+            table_creation.finish_base(connection, "base")
             write_stamp(connection, "base", basis)
             if target != ":memory:":
                 connection.execute("force checkpoint base")
@@ -156,7 +156,7 @@ def write_first(target: str, room: Room, entry: FoldedRecord, encoded: EncodedCh
     try:
         with database.explained():
             connection.execute(database.attaching_new(target, "base"))
-            database.create_base(connection, "base")
+            table_creation.create_base(connection, "base")
             for table, (key, columns) in ELEMENTS.items():
                 rows_in = database.RowFiles(encoded.row_files[table], encoded.row_bytes)
                 if table == "link":
@@ -165,7 +165,7 @@ def write_first(target: str, room: Room, entry: FoldedRecord, encoded: EncodedCh
                     )
                 database.load_row_files(connection, f"base.{table}", key, columns, rows_in)
             database.load(connection, "base.record", RECORD, [first_record_row(entry, encoded)])
-            database.finish_base(connection, "base")
+            table_creation.finish_base(connection, "base")
             write_stamp(connection, "base", basis)
             connection.execute("force checkpoint base")
     finally:
@@ -192,12 +192,12 @@ def _load_all(connection: database.Connection, start: FoldStart, entries: Iterab
 
 def _load_past(connection: database.Connection, batch: RowBatch) -> None:
     for table, (_, columns) in ELEMENTS.items():
-        database.load(connection, f"base.{table}_history", database.history_columns(columns), batch.ended[table])
+        database.load(connection, f"base.{table}_history", table_creation.history_columns(columns), batch.ended[table])
     database.load(connection, "base.record", RECORD, batch.records)
 
 
 def _read_stamp(connection: database.Connection, path: str) -> BaseStamp:
-    rows = connection.execute(f"select {', '.join(database.STAMP)} from base.stamp").fetchall()
+    rows = connection.execute(f"select {', '.join(table_creation.STAMP)} from base.stamp").fetchall()
     if len(rows) != 1 or rows[0][0] != VIEW_FORMAT:
         raise ViewDamaged(f"{path} has no usable stamp")
     return BaseStamp(*rows[0][1:])

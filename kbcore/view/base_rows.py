@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Container, Iterator
 
-from kbcore.view import database
+from kbcore.view import database, table_creation
 from kbcore.view.background_writer import BackgroundWriter
 from kbcore.view.base_stamp import BaseStamp, write_stamp
 from kbcore.view.fold import ROW_OF, RowBatch
@@ -23,7 +23,7 @@ def new_base(connection: database.Connection, path: str, basis: BaseStamp, first
             from_shown(connection, into)
         else:
             from_batch(connection, into, first)
-        database.finish_base(connection, into)
+        table_creation.finish_base(connection, into)
         write_stamp(connection, into, basis)
 
 
@@ -40,8 +40,8 @@ def past_base(connection: database.Connection, path: str, basis: BaseStamp) -> N
             ended = f"select * from {past} where ended <= $1"
             connection.execute(f"create table {into}.{name}_history as {ended}", [basis.seq])
         connection.execute(f"create table {into}.record as select * from record where seq <= $1", [basis.seq])
-        database.create_stamp(connection, into)
-        database.derive(connection, into)
+        table_creation.create_stamp(connection, into)
+        table_creation.derive(connection, into)
         write_stamp(connection, into, basis)
 
 
@@ -63,7 +63,7 @@ def from_shown(connection: database.Connection, into: str) -> None:
         connection.execute(f"create table {into}.{name} as select * from {current} order by {key}")
         connection.execute(f"create table {into}.{name}_history as select * from {past}")
     connection.execute(f"create table {into}.record as select * from record order by seq")
-    database.create_stamp(connection, into)
+    table_creation.create_stamp(connection, into)
 
 
 def _sources(name: str) -> tuple[str, str]:
@@ -74,7 +74,7 @@ def _sources(name: str) -> tuple[str, str]:
 
 def from_batch(connection: database.Connection, into: str, batch: RowBatch) -> None:
     """Fill a database, attached under this name and empty, straight from values that are in no table yet."""
-    database.create_base(connection, into)
+    table_creation.create_base(connection, into)
     with BackgroundWriter() as writer:
         for name, (_, columns) in ELEMENTS.items():
             current = batch.current[name]
@@ -82,7 +82,7 @@ def from_batch(connection: database.Connection, into: str, batch: RowBatch) -> N
             for chunk in database.chunks(rows):
                 writer.do(database.load, connection, f"{into}.{name}", columns, chunk)
     for name, (_, columns) in ELEMENTS.items():
-        history = database.history_columns(columns)
+        history = table_creation.history_columns(columns)
         database.load(connection, f"{into}.{name}_history", history, batch.ended[name])
     database.load(connection, f"{into}.record", RECORD, batch.records)
 
@@ -115,7 +115,7 @@ def rows_of(
         connection.execute(f"delete from {into[0]} where {key} {condition}", params)
     rows = (ROW_OF[table](element) for element in current.values() if element is not None)
     database.load(connection, into[0], columns, rows)
-    database.load(connection, into[1], database.history_columns(columns), batch.ended[table])
+    database.load(connection, into[1], table_creation.history_columns(columns), batch.ended[table])
 
 
 def one_relation(connection: database.Connection, relation: Relation, path: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kbcore.view import database
+from kbcore.view import database, table_creation
 from kbcore.view.tables import VIEW_FORMAT
 
 
@@ -35,5 +35,5 @@ class BaseStamp(msgspec.Struct, frozen=True):
 def write_stamp(connection: database.Connection, catalog: str, basis: BaseStamp) -> None:
     """Note in a filled base what it was folded from."""
     values = (VIEW_FORMAT, *msgspec.structs.astuple(basis))
-    row = dict(zip(database.STAMP, values, strict=True))
-    database.load(connection, f"{catalog}.stamp", database.STAMP, [row])
+    row = dict(zip(table_creation.STAMP, values, strict=True))
+    database.load(connection, f"{catalog}.stamp", table_creation.STAMP, [row])

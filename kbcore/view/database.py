@@ -18,25 +18,12 @@ import msgspec
 from kbcore import interrupting, limits, process_limits
 from kbcore.errors import ResourceLimit, ViewDamaged
 from kbcore.storage import scratch
-from kbcore.view.tables import ELEMENTS, IS_HIDDEN, RECORD, WHOLE, Columns
+from kbcore.view.tables import Columns
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
 M = TypeVar("M")
 
-STAMP: Final[Columns] = {
-    "format": "BIGINT",
-    "store_id": "VARCHAR",
-    "lineage": "VARCHAR",
-    "seq": "BIGINT",
-    "sum": "VARCHAR",
-    "written_at": "VARCHAR",
-    "file": "VARCHAR",
-    "end_bytes": "BIGINT",
-    "history_from": "BIGINT",
-    "listed_from": "BIGINT",
-}
-"""The origin of the base: the record at ``seq`` and where the next one begins. The fields of ``Basis``."""
 
 UNLOGGED: Final = "recovery_mode no_wal_writes"
 """Options for a file that no other process opens before it is whole, or ever: its writes need no log."""
@@ -60,23 +47,7 @@ _MANY_ROWS: Final = 500
 _SMALL_LIST: Final = 64
 _STATEMENTS: Final = 256
 """Texts of statements whose parsed form a connection keeps: a third of what a look-up by key takes is parsing."""
-_INDEXED_ROWS: Final = 2048
-"""More rows than this are indexed: DuckDB reads as many at a time, and that takes no longer than asking an index."""
 
-_LOOKED_UP: Final = ("node", "link")
-"""Tables that are looked up by the files that state their rows."""
-
-_INDEXED: Final[Mapping[str, tuple[str, ...]]] = {
-    "node": ("id", "type"),
-    "node_src": ("src",),
-    "link": ("id", "from_id", "to_id"),
-    "link_src": ("src",),
-    "source": ("path",),
-    "node_history": ("id",),
-    "link_history": ("id", "from_id", "to_id"),
-    "record": ("seq", "changeset_id"),
-}
-"""Columns that are looked up by key."""
 
 _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
@@ -324,88 +295,6 @@ def transaction(connection: Connection) -> Iterator[None]:
         with contextlib.suppress(duckdb.TransactionException):
             connection.execute("rollback", is_cleanup=True)
         raise
-
-
-def history_columns(columns: Columns) -> dict[str, str]:
-    """Return the columns of the table of superseded rows."""
-    return {**columns, "ended": "BIGINT"}
-
-
-def base_tables() -> dict[str, Columns]:
-    """Return the tables of a base, with their columns."""
-    lookups = {f"{name}_src": {"src": "VARCHAR", "id": "VARCHAR"} for name in _LOOKED_UP}
-    return {**_shown(), **lookups, "stamp": STAMP}
-
-
-def create_base(connection: Connection, catalog: str) -> None:
-    """Create the empty tables of a base in an attached catalog."""
-    for name, (_, columns) in ELEMENTS.items():
-        _create(connection, f"{catalog}.{name}", columns)
-        _create(connection, f"{catalog}.{name}_history", history_columns(columns))
-    _create(connection, f"{catalog}.record", RECORD)
-    create_stamp(connection, catalog)
-
-
-def create_stamp(connection: Connection, catalog: str) -> None:
-    """Create the empty table that says what a base was folded from."""
-    _create(connection, f"{catalog}.stamp", STAMP)
-
-
-def finish_base(connection: Connection, catalog: str) -> None:
-    """Derive the look-up tables of a filled base, and index what is looked up by key where it has many rows."""
-    derive(connection, catalog)
-    counted = " union all ".join(f"select '{table}', count(*) from {catalog}.{table}" for table in _INDEXED)
-    for table, rows in connection.execute(counted).fetchall():
-        for column in _INDEXED[table] if rows > _INDEXED_ROWS else ():
-            connection.execute(f"create index {table}_by_{column} on {catalog}.{table} ({column})")
-
-
-def derive(connection: Connection, catalog: str) -> None:
-    """Make the look-up tables of a filled base."""
-    for name in _LOOKED_UP:
-        connection.execute(
-            f"create table {catalog}.{name}_src as select unnest(files) as src, id from {catalog}.{name}"
-        )
-
-
-def create_plain(connection: Connection) -> None:
-    """Create the views that queries read, over a base that nothing came after."""
-    for name, columns in _shown().items():
-        _create_view(connection, name, f"select {', '.join(columns)} from base.{name}")
-
-
-def create_overlay(connection: Connection) -> None:
-    """Create the tail tables over ``base``, and the views that queries read, instead of the plain ones."""
-    for name, columns in _shown().items():
-        _create(connection, f"{name}_tail", columns)
-        kept = ""
-        if name in ELEMENTS:
-            key = ELEMENTS[name][0]
-            _create(connection, f"{name}_touched", {key: "VARCHAR"})
-            kept = f" where {key} not in (select {key} from {name}_touched)"
-        listed = ", ".join(columns)
-        rows = f"select {listed} from base.{name}{kept} union all select {listed} from {name}_tail"
-        _create_view(connection, name, rows)
-
-
-def _create_view(connection: Connection, name: str, rows: str) -> None:
-    """Create the view of a table that queries read, and where entities may be hidden the one of all rows."""
-    whole = WHOLE.get(name, name)
-    connection.execute(f"create or replace view {whole} as {rows}")
-    if whole != name:
-        connection.execute(f"create or replace view {name} as select * from {whole} where not ({IS_HIDDEN})")
-
-
-def _shown() -> dict[str, Columns]:
-    """Return what queries read, by name, with its columns."""
-    shown: dict[str, Columns] = {"record": RECORD}
-    for name, (_, columns) in ELEMENTS.items():
-        shown |= {name: columns, f"{name}_history": history_columns(columns)}
-    return shown
-
-
-def _create(connection: Connection, table: str, columns: Columns) -> None:
-    connection.execute(f"create table {table} ({', '.join(f'{name} {kind}' for name, kind in columns.items())})")
 
 
 def load(connection: Connection, table: str, columns: Columns, rows: Iterable[Row]) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from kbcore import interrupting
 from kbcore.errors import StorageError, ViewDamaged
 from kbcore.model.state import Changes
-from kbcore.view import base, database
+from kbcore.view import base, database, table_creation
 from kbcore.view.database import Room, scratch_folder
 from kbcore.view.fold import ROW_OF
 from kbcore.view.history import check_reach
@@ -70,4 +70,4 @@ def _set_base_state(path: str, room: Room, seq: int, back: Changes) -> None:
                 for one in changed
                 if one.before is not None and one.after is not None
             )
-            database.load(connection, f"base.{table}_history", database.history_columns(columns), rows)
+            database.load(connection, f"base.{table}_history", table_creation.history_columns(columns), rows)

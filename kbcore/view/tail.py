@@ -16,7 +16,7 @@ from kbcore.model.concepts import DEFINING
 from kbcore.model.graph import FORMER_IDS, Link, Node
 from kbcore.model.record import DropNode, EdgeOperation, ForgetSource, Operation, PutNode, ReadSource
 from kbcore.model.state import Changes
-from kbcore.view import base_rows, database
+from kbcore.view import base_rows, database, table_creation
 from kbcore.view.fold import FoldedRecord, RowBatch
 from kbcore.view.tables import ELEMENTS, RECORD, files_of
 
@@ -121,7 +121,7 @@ class Tail:
         if not (self._has_views or (len(self._unloaded) and not self._is_own)):
             # Tables that are not as they should be come to light here.
             with database.transaction(connection), database.explained_all():
-                database.create_plain(connection)
+                table_creation.create_plain(connection)
             self._has_views = True
         if len(self._unloaded):
             self._load_rows(connection)
@@ -132,7 +132,7 @@ class Tail:
         with database.transaction(connection):
             if not (self._is_own or self._has_overlay):
                 with database.explained_all():  # or here
-                    database.create_overlay(connection)
+                    table_creation.create_overlay(connection)
             for table in ELEMENTS:
                 if self._is_own:
                     into = f"base.{table}", f"base.{table}_history"

@@ -11,7 +11,7 @@ import pytest
 from kbcore import interrupting
 from kbcore.errors import StatementTimeout
 from kbcore.interrupting import CurrentWork, Stopped
-from kbcore.view import database
+from kbcore.view import database, table_creation
 from kbcore.view.database import StatementRefused
 from tests.support.views.large import SLOW
 
@@ -25,12 +25,12 @@ def connection(tmp_path):
 @pytest.mark.parametrize(("rows", "is_indexed"), [(2048, False), (2049, True)])
 def test_only_a_table_that_takes_more_than_one_reading_is_indexed(connection, tmp_path, rows, is_indexed):
     connection.execute(database.attaching_new(str(tmp_path / "base"), "base"))
-    database.create_base(connection, "base")
+    table_creation.create_base(connection, "base")
     connection.execute(
         f"insert into base.node (id, files) select 'N-' || number, ['a', 'b'] from range({rows // 2}) t(number)"
     )
     connection.execute(f"insert into base.link (id) select 'L-' || number from range({rows}) t(number)")
-    database.finish_base(connection, "base")
+    table_creation.finish_base(connection, "base")
     indexes = {row[0] for row in connection.execute("select index_name from duckdb_indexes()").fetchall()}
     assert indexes == ({"link_by_id", "link_by_from_id", "link_by_to_id"} if is_indexed else set())
     assert connection.execute("select count(*) from base.node_src").fetchall() == [(rows // 2 * 2,)]
@@ -38,7 +38,7 @@ def test_only_a_table_that_takes_more_than_one_reading_is_indexed(connection, tm
 
 def test_a_file_that_is_being_filled_has_no_log_beside_it(connection, tmp_path):
     connection.execute(database.attaching_new(str(tmp_path / "base"), "base"))
-    database.create_base(connection, "base")
+    table_creation.create_base(connection, "base")
     connection.execute("insert into base.node (id) values ('N-1')")
     connection.execute("force checkpoint base")
     assert [path.name for path in tmp_path.iterdir()] == ["base"]

@@ -10,10 +10,10 @@ import duckdb
 import pytest
 
 from kbcore.errors import ViewForeign
-from kbcore.view import database, inspection
+from kbcore.view import database, inspection, table_creation
 from kbcore.view.database import Room
 
-TABLES = database.base_tables()
+TABLES = table_creation.base_tables()
 
 
 def made(path: Path, *, indexes: int) -> Path:

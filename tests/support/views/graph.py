@@ -13,7 +13,7 @@ import duckdb
 
 from kbcore.ids import link_id
 from kbcore.model.graph import Link, Node, SourceFile, Statement
-from kbcore.view import as_of, database, tables
+from kbcore.view import as_of, database, table_creation, tables
 from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.text_index import TextIndex
 
@@ -52,7 +52,7 @@ class Graph:
         self.asked: list[str] = []
         self._columns: dict[str, Mapping[str, str]] = {"record": tables.RECORD}
         for name, (_key, columns) in tables.ELEMENTS.items():
-            self._columns |= {name: columns, f"{name}_history": database.history_columns(columns)}
+            self._columns |= {name: columns, f"{name}_history": table_creation.history_columns(columns)}
         for name, columns in self._columns.items():
             listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
             self.connection.execute(f"create table {name} ({listed})")

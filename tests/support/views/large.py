@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 
 from kbcore.model.record import PutNode
-from kbcore.view import base, database
+from kbcore.view import base, database, table_creation
 from kbcore.view.base_stamp import BaseStamp, write_stamp
 from kbcore.view.view import View
 from tests.support.generators.histories import LINEAGE, STORE_ID, entries_of
@@ -28,7 +28,7 @@ def large_view(folder: Path, *, rows: int = ROWS, tail: int = 60) -> View:
     with contextlib.closing(database.connect(room)) as connection:
         path = str(folder / "large.duckdb")
         connection.execute(database.attaching_new(path, "base"))
-        database.create_base(connection, "base")
+        table_creation.create_base(connection, "base")
         connection.execute(
             "insert into base.node (id, type, name, title, status, tags, links, attributes, metadata, contested, "
             "owners, path, files, created_seq, version) "
@@ -43,7 +43,7 @@ def large_view(folder: Path, *, rows: int = ROWS, tail: int = 60) -> View:
             f"from range(1, {rows})) order by id"
         )
         connection.execute("insert into base.record (seq, changeset_id) values (1, 'cs-1')")
-        database.finish_base(connection, "base")
+        table_creation.finish_base(connection, "base")
         write_stamp(connection, "base", BaseStamp(STORE_ID, LINEAGE, 1, entries[0].sum, "", "", 0))
         connection.execute("force checkpoint base")
     view = base.open_base(path, room, Path(path).stat().st_size)
