@@ -9,36 +9,25 @@ not.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from kbcore import clock, git, ids
-from kbcore.errors import Damaged, HistoryPruned, Incompatible, JournalCorrupt, KBError, UnknownBranch
+from kbcore.errors import Damaged, Incompatible, JournalCorrupt, UnknownBranch
 from kbcore.remedies import shell
-from kbcore.storage import branchdir, files, gitref, journal, verify
+from kbcore.storage import branchdir, files, gitref, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.trashed import TrashedStore, aside_of
 from kbcore.store import relocation
 from kbcore.store.branches import lost, moves
-from kbcore.store.branches.origins import default_store, renamed_over
-from kbcore.store.branches.stores import (
-    discard_cache,
-    in_git,
-    living,
-    missing_between,
-    note_gone,
-    repository_lock,
-    store_lock,
-    stores,
-)
+from kbcore.store.branches.origins import renamed_over
+from kbcore.store.branches.own_content import Counted, counted_facts, own_records, seq_of
+from kbcore.store.branches.stores import discard_cache, in_git, living, note_gone, repository_lock, store_lock, stores
 from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
@@ -46,15 +35,11 @@ from kbcore.text.suggest import did_you_mean
 _ALIVE: Final = "its branch exists again"
 _CHANGING: Final = "git keeps changing its refs, and it is not known whether its branch exists; run it again"
 _ASKED: Final = 3
-_MOST_COUNTED: Final = 10
-_COUNTING_S: Final = 2.0
-"""So many stores at most, and so long, `kb gc` looks for what clients wrote there and the default branch has not."""
 """Attempts to ask git whether a branch is in use: each change of a ref meanwhile may be that of this branch."""
 KEPT_DAYS: Final = 90
 """A store stays in the trash for so many days at least, unless a person says otherwise."""
 _LACKING: Final = "acknowledged records are missing from it"
 _NAMELESS: Final = "its branch is not known"
-_UNREADABLE: Final = (Damaged, Incompatible, UnknownBranch, HistoryPruned)
 
 
 class Trashed(msgspec.Struct, frozen=True):
@@ -74,15 +59,7 @@ class Trashed(msgspec.Struct, frozen=True):
     renamed_to: str = ""
 
 
-class _Counted(NamedTuple):
-    """The seq of a store, and what of it the default branch has not, as ``Trashed`` has it."""
-
-    seq: int | None = None
-    facts: int | None = None
-    unshared: int = 0
-
-
-_NOT_COUNTED: Final = _Counted()
+_NOT_COUNTED: Final = Counted()
 
 
 class Collected(msgspec.Struct, frozen=True):
@@ -164,7 +141,7 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
     if unused:
         # Those that are kept, for now or on a dry run, may outlast the next branch of their name.
         note_gone(workspace)
-    counted = _counted(workspace, {name: place for name, place in unused.items() if name not in absent})
+    counted = counted_facts(workspace, {name: place for name, place in unused.items() if name not in absent})
     with contextlib.nullcontext() if dry_run else repository_lock(workspace):
         if not dry_run:
             branchdir.clear_unfinished(workspace.machine.fs, workspace.folders.branches_dir)
@@ -178,12 +155,17 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
         # git is asked for renames only when that has to be said of something.
         takers = {old: new for new in sorted(in_git(workspace)) for old in renamed_over(workspace, new)} if gone else {}
         for name, directory in gone:
-            found = (_weigh if dry_run else _remove)(workspace, name, directory, [*kept.values()])
+            others = [*kept.values()]
+            found: Trashed | str
+            if dry_run:
+                found = Trashed(name, own_records(fs, directory, others))
+            else:
+                found = _remove(workspace, name, directory, others)
             if isinstance(found, str):
                 kept[name], why[name] = directory, found
             else:
                 seq, facts, unshared = counted.get(name, _NOT_COUNTED)
-                if seq is None or _seq_of(fs, Path(found.place or directory)) != seq:
+                if seq is None or seq_of(fs, Path(found.place or directory)) != seq:
                     _, facts, unshared = _NOT_COUNTED
                 found = msgspec.structs.replace(found, facts=facts, unshared=unshared)
                 trashed.append(msgspec.structs.replace(found, renamed_to=takers.get(name, "")))
@@ -224,7 +206,7 @@ def restore(workspace: Workspace, branch: str, *, even_damaged: bool = False) ->
             damage = _damage_of(fs, entry)
         if damage and not even_damaged:
             raise _refused(workspace, branch, entry, damage)
-        seq, seen = _seq_of(fs, entry.path), workspace.ref_seen(branch)
+        seq, seen = seq_of(fs, entry.path), workspace.ref_seen(branch)
         replaced = replace(workspace, entry.path, directory)
         gitref.write(fs, directory, seen)
         discard_cache(workspace, branch)
@@ -256,13 +238,6 @@ def _refused(workspace: Workspace, branch: str, entry: TrashedStore, damage: str
     return JournalCorrupt(message, hint=hint, data={"file": str(entry.path)})
 
 
-def _seq_of(fs: Fs, place: Path) -> int | None:
-    try:
-        return journal.read_head(fs, place).seq
-    except _UNREADABLE:
-        return None
-
-
 def held(workspace: Workspace, *, max_proven: int, max_bytes: int = sys.maxsize) -> Iterator[Held]:
     """Yield the stores in the trash, the newest first, each with its proof as far as the bounds go.
 
@@ -280,7 +255,7 @@ def held(workspace: Workspace, *, max_proven: int, max_bytes: int = sys.maxsize)
             if number < max_proven and size is not None and size <= left:
                 left -= size
                 damage = _damage_of(fs, entry)
-        yield Held(branch, _seq_of(fs, entry.path), entry, damage, is_newest, size)
+        yield Held(branch, seq_of(fs, entry.path), entry, damage, is_newest, size)
 
 
 def empty(workspace: Workspace, *, older_than_days: int = KEPT_DAYS, dry_run: bool = False) -> Emptied:
@@ -298,7 +273,7 @@ def empty(workspace: Workspace, *, older_than_days: int = KEPT_DAYS, dry_run: bo
         lacking = {loss.directory.name: loss.branch for loss in lost.losses(workspace)}
         for entry in moves.in_trash(workspace):
             branch = ids.decode_branch(entry.name) or entry.name
-            one = Discarded(branch, moment_of(entry), _seq_of(fs, entry.path), str(entry.path))
+            one = Discarded(branch, moment_of(entry), seq_of(fs, entry.path), str(entry.path))
             if entry.when > limit:
                 waiting.append(msgspec.structs.replace(one, until=kept_until(entry, older_than_days)))
                 continue
@@ -422,7 +397,7 @@ def _remove(workspace: Workspace, name: str, directory: Path, others: Sequence[P
         with store_lock(workspace, directory):
             if usage.has_begun():
                 continue
-            found = _weigh(workspace, name, directory, others)
+            found = Trashed(name, own_records(workspace.machine.fs, directory, others))
             moves.set_aside(workspace, directory)
             if usage.has_begun():
                 moves.bring_back(workspace, directory)
@@ -432,99 +407,3 @@ def _remove(workspace: Workspace, name: str, directory: Path, others: Sequence[P
         workspace.place.forget(directory.name)
         return msgspec.structs.replace(found, place=str(place))
     return _CHANGING
-
-
-def _counted(workspace: Workspace, dead: Mapping[str, Path]) -> dict[str, _Counted]:
-    """Return ``_facts_missing`` of the first of these stores, until the time for it is over: each is read for it."""
-    clock, found = workspace.machine.clock, dict[str, _Counted]()
-    end_s = clock.monotonic_s() + _COUNTING_S
-    for name, place in islice(dead.items(), _MOST_COUNTED):
-        if clock.monotonic_s() >= end_s:
-            break
-        if workspace.folders.directory_of(name) == place:
-            found[name] = _facts_missing(workspace, name, place)
-    return found
-
-
-def _facts_missing(workspace: Workspace, name: str, directory: Path) -> _Counted:
-    """Return the seq of a store, and how much of what clients wrote on it the default branch has not.
-
-    None where that cannot be determined.
-    """
-    seq = _seq_of(workspace.machine.fs, directory)
-    try:
-        default = default_store(workspace, name)
-        missing = missing_between(workspace, default, name)
-        unshared = _unshared(workspace, default, name)
-    except KBError:  # whatever keeps it from being read is no reason to keep the store
-        return _Counted(seq)
-    facts = len(missing.entities) + len(missing.edges) + missing.waiting + len(missing.renamed)
-    return _Counted(seq, facts, unshared)
-
-
-def _unshared(workspace: Workspace, other: str, branch: str) -> int:
-    """Return how many changes of a branch no committed file held and another branch has not.
-
-    0 where changes are neither shared nor merged, and so no index is to be made of them.
-    """
-    is_off = workspace.config.share.mode == "off"
-    if is_off and not workspace.store(branch).read(lambda view: view.has_shared_changes()):
-        return 0
-    ids = {one.change.id for one in workspace.changes(branch).read(lambda index, seq: index.unshared(seq))}
-    if ids and other and workspace.folders.has_store(workspace.answering(other)):
-        ids -= workspace.changes(other).read(lambda index, _: index.bodies(ids)).keys()
-    return len(ids)
-
-
-def _weigh(workspace: Workspace, name: str, directory: Path, others: Iterable[Path]) -> Trashed:
-    """Count the records of a store that none of the others has."""
-    fs = workspace.machine.fs
-    try:
-        head = journal.read_head(fs, directory)
-        records = [
-            _Placed(one.frame.seq, one.frame.sum, one.file, one.offset, one.length)
-            for one in journal.scan(fs, directory, head)
-        ]
-    except _UNREADABLE:
-        return Trashed(name, None)
-    shared = max((_count_shared(fs, records, directory, other, head.lineage) for other in others), default=0)
-    return Trashed(name, len(records) - shared)
-
-
-class _Placed(msgspec.Struct, frozen=True, gc=False):
-    """One record of a journal, and where its line is."""
-
-    seq: int
-    sum: str
-    file: str
-    offset: int
-    length: int
-
-    def read_line(self, fs: Fs, directory: Path) -> bytes:
-        """Return the bytes at the place of the record, in this store or in a copy of it; empty without a file."""
-        path = directory / self.file
-        if files.read_size(fs, path) is None:
-            return b""
-        with files.explained(path, "read", reading=True), files.opened(fs, path, os.O_RDONLY) as fd:
-            return fs.pread(fd, self.length, self.offset)
-
-
-def _count_shared(fs: Fs, records: Sequence[_Placed], directory: Path, other: Path, lineage: str) -> int:
-    """Return how many of a store's records, from the first on, another one has as well.
-
-    A copy has the same bytes in the same places, and a record vouches for all before it: a few looks are enough.
-    """
-    try:
-        there = journal.read_head(fs, other)
-    except _UNREADABLE:  # what a damaged store holds does not count
-        return 0
-    if there.lineage != lineage or not records:
-        return 0
-    sums = {one.seq: one.sum for one in records}
-
-    def is_missing(one: _Placed) -> bool:
-        if one.seq < there.first_seq:
-            return sums.get(there.first_seq - 1) != there.segments[0].base_hash
-        return one.seq > there.seq or one.read_line(fs, directory) != one.read_line(fs, other)
-
-    return bisect_left(records, True, key=is_missing)
