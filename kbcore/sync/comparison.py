@@ -28,7 +28,7 @@ from kbcore.sync.difference import (
     reads,
     unfit_elsewhere,
 )
-from kbcore.sync.entities import Past
+from kbcore.sync.entity_renames import Past
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.moved_symbols import is_code, moved_symbols
 from kbcore.sync.scan import FoundFile

@@ -17,7 +17,8 @@ from kbcore.model.read_set import ReadSet
 from kbcore.model.record import ChangeOperation, ForgetSource, Operation, ReadSource
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, EncodedChanges, Stamp, State
-from kbcore.sync.entities import CLAIMED, DUPLICATE, FORMER, UNRECORDED, EntityPlan, Past, plan_entities, plan_renames
+from kbcore.sync.entities import CLAIMED, DUPLICATE, FORMER, UNRECORDED, EntityPlan, plan_entities
+from kbcore.sync.entity_renames import Past, plan_renames
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.links import CONTESTED, MISFIT, UNRESOLVED_PATH, LinkContext, plan_links
 from kbcore.text.problems import FileProblem

@@ -20,7 +20,7 @@ from kbcore.model.record import Operation, PutNode, ReadSource, StateLink, vocab
 from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp, State
 from kbcore.sync.difference import difference
-from kbcore.sync.entities import Past
+from kbcore.sync.entity_renames import Past
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.jobs import OPERATIONS, EntityList, Part
 from kbcore.view.tables import is_link_to_page, link_row, node_row, source_row
