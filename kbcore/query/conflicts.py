@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from kbcore.model.claims.fold import DELETED, ID
 from kbcore.model.graph import CONTESTED, Link, Node, is_contested_note, nested
 from kbcore.text.wording import some_of
 from kbcore.view.view import View
@@ -77,11 +76,6 @@ def actors(values: Collection[dict[str, Any]]) -> str:
     """Return by whom the values of a conflict are, as a sentence names them."""
     changes = [change for value in values for change in value.get("changes", [value])]
     return some_of([*dict.fromkeys(str(change["actor"]) for change in changes)], _MOST_NAMED)
-
-
-def is_of_existence(field: str) -> bool:
-    """Tell whether a contested field is about whether the entity is there, or about its id."""
-    return field in {DELETED, ID}
 
 
 def _is_contested(element: Node | Link) -> bool:

@@ -28,8 +28,6 @@ _SEPARATOR: Final = re.compile(r"[,|]")
 _KEY_END: Final = re.compile(r"[=!<>~^]")
 _KEYS: Final = {"status": "status", "tags": "tag"}
 """The key of a condition on what a filter limits."""
-_WITH_VALUES: Final = frozenset({"text", "member", "stated_by", "list"})
-"""The kinds of keys of which the values are looked through."""
 _MOST_NEAR: Final = 3
 _MOST_UNKNOWN: Final = 5
 """The most unknown ids that are named where others match."""

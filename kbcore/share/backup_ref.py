@@ -38,7 +38,6 @@ from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import pluralize
 from kbcore.view.view import View
 
-DEFAULT_REMOTE: Final = "origin"
 _PREFIX: Final = b"refs/kb/"
 _WITHDRAWN: Final = "withdrawn.txt"
 _ID_LINE: Final = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}\n")
