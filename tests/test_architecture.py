@@ -163,7 +163,7 @@ OPENERS = {
     "kbcli/terminal/history.py": "what was typed at a prompt",
     "kbcli/commands/export.py": "the file that a command is asked to write",
     "kbcli/terminal/editor.py": "the text that the user edits",
-    "kbcli/views/step_summary.py": "the file that GitHub names for a job's summary",
+    "kbcli/check/report.py": "the file that GitHub names for a job's summary",
 }
 # Receivers whose methods have such a name and touch no file.
 OTHER_RECEIVERS = frozenset({"self._cache", "service", "pipes", "session", "scan"})

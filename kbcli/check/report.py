@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from kbcli.invocation.context import Session
+from kbcore.text.escaping import escape_controls
 
 if TYPE_CHECKING:
     from kbcli.check.request import CheckRequest, Format
     from kbcli.invocation.context import Session
     from kbcli.views.reports.report_content import ReportContent
+
+_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
+"""The variable with the file from which GitHub makes the page of a job."""
 
 
 def show_data(
@@ -83,8 +90,21 @@ def _text(session: Session, content: ReportContent, format_: Format) -> str:
         from kbcli.views.reports import junit
 
         return junit.text(content)
-    from kbcli.views import step_summary
     from kbcli.views.reports import github
 
-    step_summary.append(session, github.markdown(content))
+    _append_to_summary(session, github.markdown(content))
     return github.commands(content)
+
+
+def _append_to_summary(session: Session, text: str) -> None:
+    """Add Markdown to the page of the job, where there is one; a failure is a warning, as the report is there."""
+    path = session.env.get(_SUMMARY)
+    if not path:
+        return
+    try:
+        with open(os.path.join(session.start, path), "a", encoding="utf-8", errors="backslashreplace") as file:  # noqa: PTH118, PTH123 - the file is what its name says, whatever bytes that has
+            file.write(text)
+    except OSError as error:
+        session.output.warn(
+            escape_controls(f"the summary for {_SUMMARY} cannot be written to {path}: {error.strerror}")
+        )

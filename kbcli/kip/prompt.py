@@ -6,14 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from kbcli.invocation import prompt
 from kbcli.kip import answers
 from kbcli.kip.answers import write_answer
-from kbcli.kip.completion import BREAKS, KipNames, candidates
 from kbcli.kip.requests import is_whole, parameters_of, request_of
 from kbcli.kip.run_request import carried_out, names
 from kbcore.errors import KBError, KipRefused
 from kbcore.kip.errors import envelope
+from kbcore.kip.grammar import KEYWORDS
 
 if TYPE_CHECKING:
     from kbcli.invocation.context import Session
@@ -30,6 +32,12 @@ Tab completes keywords, types, predicates and variables; the arrow keys recall e
   FIND(?r.name, ?r.attributes.title) WHERE { ?r {type: "Requirement"} } LIMIT 5
 
 Ctrl-C drops what is typed, Ctrl-D or `exit` leaves. docs/kip.md has the rest."""
+BREAKS: Final = " \t\n(){}[],|:"
+"""The characters at which words end. Quotation marks, ``?``, ``.`` and ``$`` are parts of them."""
+_VARIABLE: Final = re.compile(r"\?[A-Za-z_][A-Za-z0-9_]*")
+_OF_TYPE: Final = re.compile(r'(?:\btype\s*:\s*|\bTYPES?\s+)"?$')
+_OF_PREDICATE: Final = re.compile(r'(?:\(\s*[^()]*,\s*|\(\s*|PROPOSITION\s+TYPE\s+|\|\s*)"?$')
+_PARTS: Final = ("attributes.", "id", "metadata.", "name", "object", "predicate", "subject", "type")
 
 
 def converse(session: Session, parameters: Mapping[str, Any], *, dry_run: bool) -> int:
@@ -92,3 +100,35 @@ class _Commands:
             self._session.show_error(error)
             return
         write_answer(self._session, request, answer, branch)
+
+
+class KipNames(msgspec.Struct, frozen=True):
+    """The concept types and the predicates of the branch."""
+
+    types: Sequence[str] = ()
+    predicates: Sequence[str] = ()
+
+
+def candidates(before: str, word: str, names: KipNames) -> list[str]:
+    """Return what a word may become; ``before`` is all that was typed in front of it."""
+    if word.startswith("?"):
+        return _variables(before, word)
+    if word.startswith('"'):
+        found = names.predicates if _is_predicate(before) else names.types if _OF_TYPE.search(before) else ()
+        known = found or [*names.types, *names.predicates]
+        return [f'"{name}"' for name in known if name.startswith(word[1:])]
+    if before.endswith(":"):
+        return []  # a placeholder, whose name is the client's
+    keywords = sorted(one for one in KEYWORDS if one.startswith(word.upper()) and one.isupper())
+    return keywords if word else []
+
+
+def _is_predicate(before: str) -> bool:
+    return bool(_OF_PREDICATE.search(before)) and not _OF_TYPE.search(before)
+
+
+def _variables(before: str, word: str) -> list[str]:
+    variable, dot, part = word.partition(".")
+    if dot:
+        return [f"{variable}.{one}" for one in _PARTS if one.startswith(part)]
+    return sorted({one for one in _VARIABLE.findall(before) if one.startswith(word)})

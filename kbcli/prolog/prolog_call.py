@@ -10,8 +10,8 @@ from kbcore.limits import FILES_S
 from kbcore.logic import source_files
 from kbcore.logic.engine.libraries import LISTED, chosen
 from kbcore.logic.pool import ClausePool
-from kbcore.logic.run_clauses import RunClauses, numbered
 from kbcore.logic.source import Source
+from kbcore.logic.unrecorded_clauses import RunClauses, numbered
 from kbcore.logic.workspace import PrologWorkspace
 from kbcore.text.escaping import escape_controls, escaped_sentence, in_quotes
 

@@ -6,7 +6,7 @@ import threading
 
 from kbcore.logic.branch_clauses import BranchClauses, ClauseCache
 from kbcore.logic.clauses import ClauseStore
-from kbcore.logic.session_clauses import SessionClauses
+from kbcore.logic.unrecorded_clauses import SessionClauses
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 

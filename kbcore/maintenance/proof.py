@@ -6,6 +6,7 @@ Writes nothing, takes no lock, and raises nothing for the state of the store: ev
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -17,12 +18,13 @@ from kbcore import interrupting, progress
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Unavailable, ViewDamaged
 from kbcore.maintenance.caches import witnesses
 from kbcore.maintenance.findings import DoctorFinding, Severity, as_json, is_sound, of_error, of_proof, way_out
-from kbcore.maintenance.redaction_proof import contradictions
-from kbcore.model import canonical
+from kbcore.model import canonical, record
+from kbcore.model.record import Redaction
 from kbcore.remedies import shell
 from kbcore.storage import files, journal, snapshot, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef
+from kbcore.storage.places import record_range
 from kbcore.store.branches import lost
 from kbcore.store.workspace import Workspace
 from kbcore.view import replay
@@ -175,7 +177,7 @@ def _check_redactions(proof: _Proof, head: Head) -> None:
         "Restore a backup of the store as it was after that redaction; what was taken out is not in that one either."
     )
     with contextlib.suppress(Damaged):  # a journal that cannot be read is reported with its own place
-        for code, message in contradictions(proof.fs, proof.directory, head):
+        for code, message in redaction_contradictions(proof.fs, proof.directory, head):
             is_note = code == "redaction_unchecked"
             proof.found("note" if is_note else "error", code, message, "" if is_note else remedy)
 
@@ -263,3 +265,62 @@ def intact_seq(fs: Fs, directory: Path, head: Head) -> int:
     except (Damaged, Incompatible, Unavailable, HistoryPruned) as error:
         return min(seq, int(error.data.get("good_seq", seq)))
     return seq if seq < head.seq or last == head.hash or head.seq < head.first_seq else head.first_seq - 1
+
+
+def redaction_contradictions(fs: Fs, directory: Path, of: Head) -> Iterator[tuple[str, str]]:
+    """Yield the code and the words of each contradiction between the records of a store and its redactions.
+
+    Changed records are those that a later record names, and are as it left them; no other changed. The chain proves
+    that no byte was changed since.
+
+    The code is ``redaction_unchecked`` where records that a redaction left as they were are not there any more.
+
+    Raises: as ``journal.scan``; ``FormatTooNew``.
+    """
+    made, marked, digests = list[tuple[int, Redaction]](), set[int](), dict[int, str]()
+    for entry in journal.scan(fs, directory, of):
+        seq, rec = entry.frame.seq, entry.frame.rec
+        said = record.decode(rec, seq=seq)
+        if said.redacted:
+            marked.add(seq)
+            digests[seq] = hashlib.sha256(rec).hexdigest()
+        if said.redaction is not None:
+            made.append((seq, said.redaction))
+    if made and of.redacted is None:
+        yield "redaction_unknown", "A record documents a redaction, and the head does not know of any."
+    if of.redacted is not None and of.redacted.seq not in {seq for seq, _ in made}:
+        yield "redaction_unknown", f"The head names record {of.redacted.seq} for a redaction, and that documents none."
+    named = {one.seq: (seq, one.digest) for seq, redaction in made for one in redaction.records}
+    for seq in sorted(marked - named.keys()):
+        yield "redaction_unnamed", f"Record {seq} says that it was redacted, and no later record documents that."
+    for seq, (by, digest) in sorted(named.items()):
+        if of.first_seq <= seq and not _is_missing(of, seq) and digests.get(seq) != digest:
+            yield "redaction_differs", f"Record {seq} is not as the redaction left it that record {by} documents."
+    yield from _kept(fs, directory, of, made)
+
+
+def _kept(fs: Fs, directory: Path, of: Head, made: list[tuple[int, Redaction]]) -> Iterator[tuple[str, str]]:
+    """Compare all records that the redactions left as they were."""
+    totals = {}
+    for by, redaction in made:
+        if not redaction.kept:
+            continue
+        if redaction.since != of.first_seq or any(hole.first < by for hole in of.holes):
+            where = record_range(redaction.since, by - 1)
+            yield "redaction_unchecked", f"Of {where}, which a redaction left as they were, not all are there any more."
+            continue
+        totals[by] = hashlib.sha256(), frozenset(one.seq for one in redaction.records), redaction.kept
+    for entry in journal.scan(fs, directory, of) if totals else ():
+        for by, (total, left_out, _) in totals.items():
+            if entry.frame.seq < by and entry.frame.seq not in left_out:
+                total.update(entry.frame.rec + b"\n")
+    for by, (total, _, kept) in totals.items():
+        if total.hexdigest() != kept:
+            yield (
+                "redaction_differs",
+                f"A record before {by} is not as the redaction left it that record {by} documents.",
+            )
+
+
+def _is_missing(of: Head, seq: int) -> bool:
+    return any(hole.first <= seq <= hole.last for hole in of.holes)

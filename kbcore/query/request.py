@@ -6,7 +6,7 @@ A checked query holds only names that exist, values that can be bound, and numbe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -437,3 +437,35 @@ def _edge_id_problems(query: Query, named: Named) -> Iterable[Problem]:
         if key and not is_link_id(key):
             hint = f"Use `{named('where')}` with `from={key}` or `to={key}` for the edges of an entity."
             yield Problem(path, "not_for_edges", f"{in_quotes(key)} is no id of an edge.", hint)
+
+
+T = TypeVar("T")
+NO_PATTERN: Final = Pattern("")
+"""Takes the place in a query of a pattern that could not be read."""
+
+
+def parse_pattern(text: str) -> Pattern:
+    """Return the pattern that ``verified_by``, ``depends_on:REQ-1`` or ``^implements:SYM-9`` means.
+
+    Raises: ``InvalidQuery`` when the edge or, after a colon, the id is missing.
+    """
+    body = text.removeprefix("^")
+    edge, colon, end = body.partition(":")
+    if not edge or (colon and not end):
+        hint = "Write EDGE, EDGE:ID or ^EDGE:ID, for example `verified_by` or `^implements:SYM-9`."
+        raise InvalidQuery(f"{in_quotes(text)} names no {'id' if edge else 'edge'}.", hint=hint)
+    return Pattern(edge, end, inverse=body != text)
+
+
+def parse_each(
+    name: str, texts: Iterable[str], parse: Callable[[str], T], unread: T, problems: list[Problem]
+) -> tuple[T, ...]:
+    """Return what each text of a filter means; ``unread`` takes the place of one that is added to the problems."""
+    found = []
+    for at, text in enumerate(texts):
+        try:
+            found.append(parse(text))
+        except InvalidQuery as error:
+            problems.append(Problem(f"$.{name}[{at}]", "bad_value", error.message, error.remedy))
+            found.append(unread)
+    return tuple(found)

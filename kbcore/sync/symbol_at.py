@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -14,15 +14,20 @@ from kbcore.extract.facts import Facts
 from kbcore.git import worktree_content
 from kbcore.git.worktree_content import Unfit
 from kbcore.model.graph import Node
-from kbcore.query.at_path import PlaceInFile, entities_of, near_paths, place_in
-from kbcore.query.subject import Subject, find
+from kbcore.query import sql
+from kbcore.query.known import known_paths
+from kbcore.query.meaning import path_of
+from kbcore.query.subject import COLUMNS, Subject, find, subject_of
 from kbcore.remedies import kb
 from kbcore.store.workspace import Workspace
 from kbcore.sync.active_extractors import wanted
 from kbcore.sync.scan import found_at
 from kbcore.text.escaping import in_quotes
-from kbcore.text.suggest import is_it
+from kbcore.text.suggest import is_it, near_ones
+from kbcore.view.tables import IS_TEXT_OF, Rows
 from kbcore.view.view import View
+
+_OF_FILE: Final = "json_extract_string(n.attributes, '$.file')"
 
 
 class AtPath(msgspec.Struct, frozen=True):
@@ -98,3 +103,40 @@ def _lines(root: Path, path: str, settings: Mapping[str, Any]) -> dict[str, tupl
     except (OSError, Unfit):
         return {}
     return code.lines_of_symbols(path, data, settings)
+
+
+class PlaceInFile(msgspec.Struct, frozen=True):
+    """A file, and a line of it; 0 is the whole file."""
+
+    path: str
+    line: int = 0
+
+    def as_text(self) -> str:
+        """Return it as it is typed."""
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+
+def place_in(text: str, root: str, start: str = "") -> PlaceInFile:
+    """Return the file that a text names, as ``PATH`` or ``PATH:LINE``; it is relative to ``start`` or to the root."""
+    path, colon, line = text.rpartition(":")
+    is_line = bool(colon and path) and line.isascii() and line.isdigit() and int(line) > 0
+    return PlaceInFile(path_of(path if is_line else text, root, start), int(line) if is_line else 0)
+
+
+def entities_of(rows: Rows, path: str, at: int | None) -> list[Subject]:
+    """Return the entities of a file as of a seq (None: the head), in the order of their ids; none of no file."""
+    if not path:
+        return []
+    statement = sql.statement(at)
+    bound = statement.bind(path)
+    of_path = f"(n.path = {bound} or {IS_TEXT_OF} = {bound} or n.type = 'symbol' and {_OF_FILE} = {bound})"
+    sql_text = f"select {COLUMNS} from {statement.node} n where {of_path} order by n.id"  # noqa: S608 - fixed names
+    return [subject_of(row) for row in rows(sql_text, statement.params)]
+
+
+def near_paths(rows: Rows, path: str) -> tuple[str, ...]:
+    """Return the known files that are most like one of which nothing is known: those of the same name first."""
+    known = [one for one in known_paths(rows) if one != path]
+    name = path.rpartition("/")[2]
+    same = [one for one in known if one.rpartition("/")[2] == name][:3]
+    return tuple(same or near_ones(path, known))

@@ -45,7 +45,7 @@ class BranchSnapshot(msgspec.Struct, frozen=True):
     schema: Schema | None = None
     config: Config | None = None
     rules: tuple[tuple[str, str], ...] = ()
-    session_clauses: int = 0
+    unrecorded_clauses: int = 0
     """The number of changes of the clauses of this process, where they are kept in its memory."""
     sharing: tuple[str, str] | None = None
     """The commit that is checked out, and ``share.mode``: what is not shared depends on them. None where nothing is."""
@@ -64,7 +64,7 @@ def read_snapshot(service: Service) -> BranchSnapshot:
             schema=workspace.schema,
             config=workspace.config,
             rules=tuple(workspace.texts_in(RULES).items()),
-            session_clauses=service.prolog.pool.session_seq if service.prolog else 0,
+            unrecorded_clauses=service.prolog.pool.session_seq if service.prolog else 0,
         )
         answering = service.answering(workspace)
         head = workspace.store(answering).head().hash

@@ -19,7 +19,7 @@ import pytest
 from kbcore.errors import KBError
 from kbcore.maintenance import redaction
 from kbcore.maintenance.compacting import compact
-from kbcore.maintenance.redaction_proof import contradictions
+from kbcore.maintenance.proof import redaction_contradictions
 from kbcore.model import canonical, record
 from kbcore.storage import branchdir, compaction, frame, head, journal, snapshot, verify
 from kbcore.store.write_request import Author
@@ -321,7 +321,7 @@ def test_both_readers_refuse_a_redacted_record_that_was_changed_or_is_not_named(
         (redacted / "head.json").write_bytes(head.encode(msgspec.structs.replace(of, head=tip)))
         with pytest.raises(Refused):
             read_store(redacted)
-        assert [*contradictions(FS, redacted, head.read(FS, redacted))]
+        assert [*redaction_contradictions(FS, redacted, head.read(FS, redacted))]
         for one, content in saved.items():
             one.write_bytes(content)
     read_store(redacted)

@@ -6,25 +6,28 @@ again does what is still to be done, and nothing twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import contextlib
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from kbcore import limits
-from kbcore.errors import InvalidQuery, KBError
+from kbcore.errors import AlreadyAsleep, InvalidQuery, KBError
 from kbcore.kip.kml.intent import Intent, changeset_of
 from kbcore.kip.kml.refusals import DraftSources
 from kbcore.kip.sleep import decay, domains, duplicates, events, finish, placing, similar, tasks
 from kbcore.kip.sleep.assess import Assessment, assess
 from kbcore.kip.sleep.finish import last_cycle
-from kbcore.kip.sleep.lock import hours_left, sleep_lock
-from kbcore.kip.sleep.memory import Memory
+from kbcore.kip.sleep.memory import Memory, hours_between
 from kbcore.kip.sleep.phase import Done, Phase, PhaseResult
 from kbcore.kip.sleep.worklist import WorklistPage, page
 from kbcore.model.changeset import digest_of
 from kbcore.model.state import Draft, Stamp
+from kbcore.model.values import normal_time
 from kbcore.remedies import kb
+from kbcore.storage import lock
 from kbcore.store import dry_run
 from kbcore.store.apply import planner
 from kbcore.store.workspace import Workspace
@@ -50,6 +53,7 @@ _PHASES: Final = (
 Duplicates are merged before domains are given, so that nothing is put into Unsorted whose other half has a domain.
 """
 _NUMBERS: Final = tuple(sorted(one.number for one in _PHASES))
+_COMMAND: Final = "kb sleep"
 
 
 class SleepOptions(msgspec.Struct, frozen=True):
@@ -253,3 +257,22 @@ def _add_progress(error: KBError, done: Sequence[Done], left: Sequence[Phase]) -
 
 def _look(memory: Memory) -> tuple[Assessment, str]:
     return assess(memory), last_cycle(memory)
+
+
+@contextlib.contextmanager
+def sleep_lock(workspace: Workspace, branch: str) -> Iterator[None]:
+    """Hold the lock of a branch's cycle; the kernel frees it with its holder. Raises: ``AlreadyAsleep``."""
+    fs = workspace.machine.fs
+    mark = hashlib.sha256(branch.encode()).hexdigest()[:16]
+    path = workspace.folders.branches_dir / f".sleep-{mark}.lock"
+    already, clock = f"A cycle of {branch} runs already", workspace.machine.clock
+    with lock.alone(fs, clock, path, command=_COMMAND, refusal=AlreadyAsleep, already=already):
+        yield
+
+
+def hours_left(last: str, now: str, interval_hours: float) -> float:
+    """Return how many hours are left until the next cycle; 0 where it may begin, and where the last one is no time."""
+    ended = normal_time(last) if last else None
+    if ended is None or ended > now:
+        return 0.0
+    return max(0.0, interval_hours - hours_between(ended, now))

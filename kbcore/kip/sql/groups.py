@@ -7,18 +7,27 @@ all distinct values of the variables that it shares with the rows, and its solut
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from kbcore.kip import algebra
-from kbcore.kip.sql.conditions import truth
+from kbcore.kip import syntax as s
 from kbcore.kip.sql.matching import match_link, match_node, walk
 from kbcore.kip.sql.relation import Bound, SqlRelation, closed, read, wider
 from kbcore.kip.sql.statement import SqlStatement
+from kbcore.kip.sql.values import compared, constant, is_member, operand
 
 Beginning = Callable[[], SqlRelation]
 """Makes the relation that a group begins with, each time a new one."""
 
 _KEY = "="
 """Begins the name of a column that holds what a shared variable was when the group began."""
+_SIGNS: Final = {"==": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_TESTS: Final = {
+    "CONTAINS": "contains",
+    "STARTS_WITH": "starts_with",
+    "ENDS_WITH": "ends_with",
+    "REGEX": "regexp_matches",
+}
 
 
 def solve(
@@ -188,3 +197,31 @@ def _together(st: SqlStatement, one: SqlRelation, other: SqlRelation, *, is_dist
     ]
     word = " union " if is_distinct else " union all "
     return read(st, st.define("u", columns, word.join(parts)), kept, is_distinct=is_distinct)
+
+
+def truth(st: SqlStatement, columns: dict[str, Bound], condition: s.Condition) -> str:
+    """Return the condition over the columns of a relation, which is true exactly where KIP says so."""
+    match condition:
+        case s.AllOf(conditions) | s.AnyOf(conditions):
+            word = " and " if isinstance(condition, s.AllOf) else " or "
+            return f"({word.join(truth(st, columns, one) for one in conditions)})"
+        case s.Negation(inner):
+            return _not(truth(st, columns, inner))
+        case s.Comparison(sign, left, right):
+            one, other = operand(st, columns, left), operand(st, columns, right)
+            return _not(compared(st, "=", one, other)) if sign == "!=" else compared(st, _SIGNS[sign], one, other)
+        case s.IsIn(of, values):
+            one = operand(st, columns, of)
+            return f"({' or '.join(compared(st, '=', one, constant(st, value)) for value in values.json) or 'false'})"
+        case s.IsNull(of, negated):
+            is_null = operand(st, columns, of).is_null
+            return f"(not {is_null})" if negated else is_null
+        case s.TextTest(function, text, pattern):
+            one, other = operand(st, columns, text), operand(st, columns, pattern)
+            parts = [f"{_TESTS[function]}({one.text}, {other.text})"] if one.text and other.text else []
+            parts += is_member(one, other) if function == "CONTAINS" else []
+            return f"({' or '.join(parts)})" if parts else "false"
+
+
+def _not(condition: str) -> str:
+    return f"(not coalesce({condition}, false))"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcli.kip.completion import BREAKS, KipNames, candidates
+from kbcli.kip.prompt import BREAKS, KipNames, candidates
 
 NAMES = KipNames(["Person", "Preference", "Requirement"], ["prefers", "verified_by"])
 

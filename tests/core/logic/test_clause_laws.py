@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kbcore.logic.branch_clauses import ClauseCache
 from kbcore.logic.clauses import ClauseChange, Clauses
-from kbcore.logic.session_clauses import SessionClauses
+from kbcore.logic.unrecorded_clauses import SessionClauses
 from tests.core.store.history.undoing import revert
 from tests.support.repository.clauses import clause_store, new
 from tests.support.repository.project import Project

@@ -9,7 +9,7 @@ import pytest
 from kbcore.errors import InvalidChangeset, LimitExceeded, NotFound
 from kbcore.logic.branch_clauses import ClauseCache
 from kbcore.logic.clauses import ClauseChange, Clauses, ClauseStore, NewClause
-from kbcore.logic.session_clauses import SessionClauses
+from kbcore.logic.unrecorded_clauses import SessionClauses
 from tests.support.repository.clauses import change, clause_store, new, texts
 from tests.support.repository.project import Project
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.kip.meta.likeness import is_near, likeness, words_of
+from kbcore.kip.meta.search import is_near, likeness, words_of
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kbcore.errors import AlreadyAsleep, InvalidQuery, KBError
-from kbcore.kip.sleep.cycle import CycleReport
-from kbcore.kip.sleep.lock import sleep_lock
+from kbcore.kip.sleep.cycle import CycleReport, sleep_lock
 from kbcore.storage.fs import Fs
 from kbcore.store.history.undo import revert
 from kbcore.store.pool import Machine, StorePool

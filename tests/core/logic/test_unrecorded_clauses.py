@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kbcore.clock import SystemClock
 from kbcore.logic.clauses import ClauseChange, NewClause
-from kbcore.logic.run_clauses import RunClauses, numbered
-from kbcore.logic.session_clauses import SessionClauses
+from kbcore.logic.unrecorded_clauses import RunClauses, SessionClauses, numbered
 
 
 def made(*names: str) -> list[NewClause]:
