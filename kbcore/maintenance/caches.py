@@ -7,6 +7,7 @@ store lacks is reported for as long as it is there: they may be recovered from i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from kbcore.errors import Damaged, Incompatible, ViewDamaged
@@ -61,6 +62,11 @@ def _remedy(workspace: Workspace, branch: str) -> str:
     return f"If that was meant, delete the file; if not, bring them back with {restored}."
 
 
+def _damaged(code: str, error: ViewDamaged, remedy: str, branch: str, path: Path) -> DoctorFinding:
+    message = f"It cannot be read: {str(error).splitlines()[0]}"
+    return DoctorFinding("cache", "warning", code, message, remedy, branch, str(path))
+
+
 def _text(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     """Look at the index of text."""
     path = workspace.folders.cache_of(branch) / TEXT
@@ -69,11 +75,7 @@ def _text(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
         length_bytes = files.read_size(workspace.machine.fs, path) or 0
         seq, entities = text_index.inspect(str(path))
     except ViewDamaged as error:
-        reason = str(error).splitlines()[0]
-        remedy = "Nothing to do: it is rebuilt by the next search."
-        yield DoctorFinding(
-            "cache", "warning", "text_damaged", f"It cannot be read: {reason}", remedy, branch, str(path)
-        )
+        yield _damaged("text_damaged", error, "Nothing to do: it is rebuilt by the next search.", branch, path)
         return
     message = f"The text index at seq {seq} holds {pluralize(entities, 'entity')} in {length_bytes / MIB:.1f} MiB."
     yield DoctorFinding("cache", "ok", "text", message, "", branch)
@@ -85,11 +87,7 @@ def _claims(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     try:
         changes = claim_database.inspect(path)
     except ViewDamaged as error:
-        reason = str(error).splitlines()[0]
-        remedy = "Nothing to do: it is made again when it is needed."
-        yield DoctorFinding(
-            "cache", "warning", "claims_damaged", f"It cannot be read: {reason}", remedy, branch, str(path)
-        )
+        yield _damaged("claims_damaged", error, "Nothing to do: it is made again when it is needed.", branch, path)
         return
     yield DoctorFinding(
         "cache", "ok", "claims", f"The index of changes has {pluralize(changes, 'change')}.", "", branch
@@ -106,11 +104,7 @@ def _view(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
         with open_view(fs, path) as cached:
             basis, rows = cached.basis, cached.base_rows()
     except ViewDamaged as error:
-        reason = str(error).splitlines()[0]
-        remedy = "Nothing to do: it is rebuilt when it is needed."
-        yield DoctorFinding(
-            "cache", "warning", "view_damaged", f"It cannot be read: {reason}", remedy, branch, str(path)
-        )
+        yield _damaged("view_damaged", error, "Nothing to do: it is rebuilt when it is needed.", branch, path)
         return
     try:
         head = journal.read_head(fs, directory)

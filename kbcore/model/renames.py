@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kbcore.ids import link_id
 from kbcore.model import inverse
-from kbcore.model.claims.fold import ID
+from kbcore.model.claims.fold import ID, later_id
 from kbcore.model.graph import CLIENT, Link, Node, contested_note, former_ids, is_contested_note
 from kbcore.model.record import Operation, PutNode, StateLink
 from kbcore.model.state import Change, Changes, State
@@ -29,27 +28,18 @@ def renamed_links(state: State, ids: Mapping[str, str]) -> list[tuple[Link, Link
     """
     pairs = []
     for link in state.links.values():
-        key = _later_id(link.id, state.links, ids)
+        key = later_id(link.id, state.links, ids)
         if key == link.id:
             continue
         statements = tuple(
             sorted(msgspec.structs.replace(one, said=ids.get(one.said, one.said)) for one in link.statements)
         )
         ends = {
-            "from_id": _later_id(link.from_id, state.links, ids),
-            "to_id": _later_id(link.to_id, state.links, ids),
+            "from_id": later_id(link.from_id, state.links, ids),
+            "to_id": later_id(link.to_id, state.links, ids),
         }
         pairs.append((link, msgspec.structs.replace(link, id=key, statements=statements, **ends)))
     return pairs
-
-
-def _later_id(key: str, links: Mapping[str, Link], ids: Mapping[str, str]) -> str:
-    """Return the later id of an entity or an edge; that of an edge changes with those of its ends."""
-    link = links.get(key)
-    if key in ids or link is None:
-        return ids.get(key, key)
-    ends = _later_id(link.from_id, links, ids), _later_id(link.to_id, links, ids)
-    return key if ends == (link.from_id, link.to_id) else link_id(link.type, link.kind, *ends)
 
 
 def rename_ops(state: State, node: Node, wanted: Node) -> list[Operation]:
@@ -194,7 +184,7 @@ def moved_links(links: Iterable[Link], renamed: Mapping[str, str]) -> dict[str, 
     """
     now = {old: new for new, old in renamed.items()}
     by_id = {link.id: link for link in links}
-    return {key: new for key in by_id if (new := _later_id(key, by_id, now)) != key}
+    return {key: new for key in by_id if (new := later_id(key, by_id, now)) != key}
 
 
 def _is_moved_alone(change: Change[Link]) -> bool:

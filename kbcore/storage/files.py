@@ -176,13 +176,9 @@ def read_size(fs: Fs, path: Path) -> int | None:
     Raises:
         StorageError: it is not a regular file, or cannot be looked at.
     """
-    with explained(path, "read", reading=True):
-        try:
-            status = fs.lstat(path)
-        except FileNotFoundError:
-            return None
-        if stat.S_ISLNK(status.st_mode):
-            raise OSError(errno.ELOOP, "symbolic link")
+    status = _status(fs, path, "read")
+    if status is None:
+        return None
     if not stat.S_ISREG(status.st_mode):
         raise StorageError(f"cannot read {path}: it is not a file")
     return status.st_size
@@ -194,16 +190,24 @@ def is_directory(fs: Fs, path: Path) -> bool:
     Raises:
         StorageError: it is a symbolic link or a file, or cannot be looked at.
     """
-    with explained(path, "open", reading=True):
-        try:
-            status = fs.lstat(path)
-        except FileNotFoundError:
-            return False
-        if stat.S_ISLNK(status.st_mode):
-            raise OSError(errno.ELOOP, "symbolic link")
+    status = _status(fs, path, "open")
+    if status is None:
+        return False
     if not stat.S_ISDIR(status.st_mode):
         raise StorageError(f"cannot open {path}: it is not a directory")
     return True
+
+
+def _status(fs: Fs, path: Path, verb: str) -> os.stat_result | None:
+    """Return the status of what is at a path, None of nothing. Raises: ``StorageError`` also for a symbolic link."""
+    with explained(path, verb, reading=True):
+        try:
+            status = fs.lstat(path)
+        except FileNotFoundError:
+            return None
+        if stat.S_ISLNK(status.st_mode):
+            raise OSError(errno.ELOOP, "symbolic link")
+    return status
 
 
 def make_directory(fs: Fs, path: Path) -> None:

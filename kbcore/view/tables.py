@@ -262,9 +262,7 @@ def node_of(row: Sequence[Any]) -> Node:
     fields = {name: cells[name] for name in _PLAIN if cells[name] is not None}
     if cells["name"] != cells["id"]:
         fields["name"] = cells["name"]
-    for prefix in (*OBJECT_FIELDS, CONTESTED):
-        if cells[prefix] != "{}":
-            fields |= {f"{prefix}.{key}": value for key, value in _object.decode(cells[prefix]).items()}
+    _add_members(fields, cells)
     return Node(
         id=cells["id"],
         fields=fields,
@@ -275,6 +273,13 @@ def node_of(row: Sequence[Any]) -> Node:
         created_seq=cells["created_seq"],
         version=cells["version"],
     )
+
+
+def _add_members(fields: dict[str, Any], cells: Mapping[str, Any]) -> None:
+    """Add the members of the objects of a row to the fields of a node or a link."""
+    for prefix in (*OBJECT_FIELDS, CONTESTED):
+        if cells[prefix] != "{}":
+            fields |= {f"{prefix}.{key}": value for key, value in _object.decode(cells[prefix]).items()}
 
 
 def link_row(link: Link) -> dict[str, Any]:
@@ -317,9 +322,7 @@ def link_of(row: Sequence[Any]) -> Link:
     """Return the link of a row whose cells are in the order of ``LINK``."""
     cells = dict(zip(LINK, row, strict=False))
     fields: dict[str, Any] = {} if cells["confidence"] is None else {"confidence": cells["confidence"]}
-    for prefix in (*OBJECT_FIELDS, CONTESTED):
-        if cells[prefix] != "{}":
-            fields |= {f"{prefix}.{key}": value for key, value in _object.decode(cells[prefix]).items()}
+    _add_members(fields, cells)
     return Link(
         id=cells["id"],
         type=cells["type"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from kbcore import limits
@@ -169,18 +170,7 @@ def _array(t: Tokens, holes: list[ValuePlaceholder], path: tuple[str | int, ...]
 
 
 def _object(t: Tokens, holes: list[ValuePlaceholder], path: tuple[str | int, ...]) -> dict[str, Any]:
-    t.enter("{")
-    members: dict[str, Any] = {}
-    while t.kind != "}":
-        at = t.at
-        name = key(t)
-        if name in members:
-            raise t.wrong(f"The key {in_quotes(name[:100])} is here twice.", hint=TWICE, at=at)
-        members[name] = _json(t, holes, (*path, name))
-        if not t.accept(","):
-            break
-    t.leave("}")
-    return members
+    return {name: _json(t, holes, (*path, name)) for name, _ in _keys(t)}
 
 
 def mapping(t: Tokens) -> Object:
@@ -190,15 +180,20 @@ def mapping(t: Tokens) -> Object:
         return Object((), at, placeholder(t))
     if t.kind != "{":
         raise t.unexpected("`{`", "a placeholder (:name)")
+    return Object(tuple([MapMember(name, value(t), place) for name, place in _keys(t)]), at)
+
+
+def _keys(t: Tokens) -> Iterator[tuple[str, int]]:
+    """Yield the key of each member of an object, and its place; its value is read by who takes it."""
+    known = set[str]()
     t.enter("{")
-    members: dict[str, MapMember] = {}
     while t.kind != "}":
-        place = t.at
+        at = t.at
         name = key(t)
-        if name in members:
-            raise t.wrong(f"The key {in_quotes(name[:100])} is here twice.", hint=TWICE, at=place)
-        members[name] = MapMember(name, value(t), place)
+        if name in known:
+            raise t.wrong(f"The key {in_quotes(name[:100])} is here twice.", hint=TWICE, at=at)
+        known.add(name)
+        yield name, at
         if not t.accept(","):
             break
     t.leave("}")
-    return Object(tuple(members.values()), at)

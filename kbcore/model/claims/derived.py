@@ -36,7 +36,7 @@ from kbcore.model.claims.change import (
     salt_of,
     value_key,
 )
-from kbcore.model.claims.fold import ABSENT, DELETED, ID, Edge, Entity, Field, FoldedClaims
+from kbcore.model.claims.fold import ABSENT, DELETED, ID, Edge, Entity, Field, FoldedClaims, later_id
 from kbcore.model.graph import CLIENT, FORMER_IDS, contested_note, former_ids_of, is_contested_note
 from kbcore.model.record import (
     EPOCH,
@@ -158,7 +158,7 @@ class _Claims:
         self._moved: dict[str, str] = {}
         """By the later id of an edge that only its ends' new ids move: its id before."""
         for key, op in last.items():
-            moved = _later_id(key, before.edges, later)
+            moved = later_id(key, before.edges, later)
             if isinstance(op, WithdrawLink) and moved != key and moved in self._stays and key in before.edges:
                 self._moved[moved] = key
         self._withdrawn = {key for key, op in last.items() if isinstance(op, WithdrawLink)} - {*self._moved.values()}
@@ -373,14 +373,6 @@ def _renamed(ops: Iterable[Operation]) -> dict[str, str]:
                 found[op.id] = old
                 del dropped[old]
     return found
-
-
-def _later_id(key: str, edges: Mapping[str, Edge], later: Mapping[str, str]) -> str:
-    edge = edges.get(key)
-    if key in later or edge is None:
-        return later.get(key, key)
-    ends = _later_id(edge.from_id, edges, later), _later_id(edge.to_id, edges, later)
-    return key if ends == (edge.from_id, edge.to_id) else link_id(edge.type, edge.kind, *ends)
 
 
 def _seen(field: Field | None) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ from kbcore.model.claims.change import (
     union,
     value_key,
 )
+from kbcore.model.graph import Link
 
 ID: Final = "id"
 """The field of renames. No field of an entity has this name."""
@@ -446,3 +447,12 @@ def _fields_of_edge(claims: Iterable[EdgeClaim], present: Collection[str]) -> di
     for _, change, claim in claims:
         found[claim.field][change] = (_value_of(claim), claim.after)
     return {name: _field([claims], present) for name, claims in sorted(found.items())}
+
+
+def later_id(key: str, edges: Mapping[str, Edge | Link], later: Mapping[str, str]) -> str:
+    """Return the later id of an entity or an edge; that of an edge changes with those of its ends."""
+    edge = edges.get(key)
+    if key in later or edge is None:
+        return later.get(key, key)
+    ends = later_id(edge.from_id, edges, later), later_id(edge.to_id, edges, later)
+    return key if ends == (edge.from_id, edge.to_id) else link_id(edge.type, edge.kind, *ends)
