@@ -49,19 +49,19 @@ def _end_silently_at_sigint() -> None:
 def _guarded(words: list[str]) -> int:
     from kbcli.invocation import exits
     from kbcli.invocation.signals import Signals
-    from kbcore import process_limits
+    from kbcore.process import system_limits
 
     signals = Signals()
     has_begun = False
     try:
-        process_limits.prepare()
+        system_limits.prepare()
         with signals.obeyed():
             has_begun = True
             status = _finished(words, signals)
     except KeyboardInterrupt:
         return signals.status
     except Exception as error:
-        known = process_limits.exhausted(error, may_be_written=has_begun and not signals.work.is_known_unwritten)
+        known = system_limits.exhausted(error, may_be_written=has_begun and not signals.work.is_known_unwritten)
         if known is None:
             raise
         return _refused(words, known)
@@ -122,8 +122,8 @@ def _ended(session: Session, words: list[str]) -> int:
     from kbcli.terminal.output import OutputClosed, OutputFailed
     from kbcore import clock
     from kbcore.errors import KBError
-    from kbcore.interrupting import Stopped
-    from kbcore.process_limits import exhausted
+    from kbcore.process.interrupting import Stopped
+    from kbcore.process.system_limits import exhausted
 
     output = session.output
     try:

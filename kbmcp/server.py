@@ -32,11 +32,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"kb-mcp: standard input or output cannot be used: {error.strerror}\n")
         return 2
 
-    from kbcore import clock, process_limits
+    from kbcore import clock
     from kbcore.errors import ClockUnusable
+    from kbcore.process import system_limits
 
     try:
-        process_limits.prepare()
+        system_limits.prepare()
         clock.check()
         from kbmcp import serving
 
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         serving.serve(options, reads_fd, writes_fd)
     except Exception as error:
-        known = error if isinstance(error, ClockUnusable) else process_limits.exhausted(error, may_be_written=True)
+        known = error if isinstance(error, ClockUnusable) else system_limits.exhausted(error, may_be_written=True)
         if known is None:
             raise
         sys.stderr.write(f"kb-mcp: error: {known.message}\nkb-mcp: hint: {known.hint}\n")

@@ -172,8 +172,8 @@ def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
     """Begin a new epoch of the branch that is meant, once a person has confirmed it."""
     from kbcli.invocation import exits
     from kbcore.errors import InvalidQuery
+    from kbcore.errors.remedies import for_shell, shell
     from kbcore.maintenance import epochs
-    from kbcore.remedies import for_shell, shell
     from kbcore.share.health import lost_changes
     from kbcore.storage.loss import brought_back
     from kbcore.store.branches.choosing import choose_noted

@@ -38,10 +38,10 @@ def run(
     """
     from kbcore.editing.renaming import rename
     from kbcore.errors import InvalidQuery, NotFound
+    from kbcore.errors.remedies import kb
     from kbcore.model import changeset
     from kbcore.model.claims.fold import DELETED, ID
     from kbcore.query.conflicts import find_conflicts
-    from kbcore.remedies import kb
     from kbcore.text.escaping import in_quotes
 
     if (take is None) != (field is None):

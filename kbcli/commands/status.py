@@ -46,9 +46,9 @@ def run(ctx: typer.Context) -> None:
 
 
 def _found(session: Session, branch: str) -> dict[str, Any]:
+    from kbcore.errors.remedies import for_shell
     from kbcore.git.operations import operation_of
     from kbcore.maintenance.caches import witnesses
-    from kbcore.remedies import for_shell
     from kbcore.store import branches, unread
     from kbcore.store.branches import lost
 
@@ -134,7 +134,7 @@ def _compared(
 
     With it: why files cannot be read as the project wants them to be.
     """
-    from kbcore.remedies import for_shell
+    from kbcore.errors.remedies import for_shell
     from kbcore.share.state import find_state
     from kbcore.sync.file_status import stale_sources, unresolved_links
     from kbcore.sync.pending import find_pending, place_of

@@ -37,7 +37,7 @@ def run(
     from kbcli.invocation import exits
     from kbcli.invocation.signals import Deadline
     from kbcli.messages import watched
-    from kbcore.interrupting import Stopped
+    from kbcore.process.interrupting import Stopped
     from kbcore.watch.watcher import Watcher
 
     session, ending = session_of(ctx), Deadline()

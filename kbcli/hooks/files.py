@@ -13,8 +13,8 @@ from kbcli.hooks import managers, script
 from kbcli.hooks.managers import Manager
 from kbcli.hooks.place import HookFolder, remedy_outside
 from kbcli.hooks.results import REINSTALL, Action, HookResult, State
+from kbcore.errors.remedies import kb
 from kbcore.limits import MAX_CONFIG_BYTES
-from kbcore.remedies import kb
 from kbcore.storage.replacing import replace_file
 
 _ANY_EXECUTE = 0o111

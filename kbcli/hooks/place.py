@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from kbcli.hooks import script
+from kbcore.errors.remedies import kb
 from kbcore.git import Repository, SharedModes, hooks_dir
-from kbcore.remedies import kb
 
 
 class HookFolder(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from kbcore.remedies import for_shell, kb
+from kbcore.errors.remedies import for_shell, kb
 
 State = Literal["active", "outdated", "absent", "ignored", "foreign", "managed", "outside", "failed"]
 Action = Literal["created", "added", "updated", "kept", "removed", "deleted", "none"]
@@ -28,7 +28,7 @@ class HookResult(msgspec.Struct, frozen=True):
     hooks from serves other repositories as well. ``failed``: the operating system, or git, refused."""
     action: Action = "none"
     remedy: str = ""
-    """The steps to do by hand (``kbcore.remedies``); empty when there is nothing."""
+    """The steps to do by hand (``kbcore.errors.remedies``); empty when there is nothing."""
     note: str = ""
     """A further change so that git runs the hook; empty when there was none."""
     way: Way = "file"

@@ -16,8 +16,8 @@ from kbcli.invocation.signals import Signals
 from kbcli.terminal.output import Output
 from kbcore import __version__
 from kbcore.errors import GitUnusable, InvalidQuery, KBError, ReadOnlyStore, StoreWentBack
+from kbcore.errors.remedies import for_shell, kb
 from kbcore.limits import FILES_S
-from kbcore.remedies import for_shell, kb
 from kbcore.text.escaping import escape_controls, escape_lines, escaped_sentence
 
 if TYPE_CHECKING:

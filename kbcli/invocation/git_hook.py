@@ -58,17 +58,17 @@ def _do(env: Mapping[str, str], words: Sequence[str], work: Callable[..., None])
 
     gc_pause.raise_threshold()
     from kbcli.invocation.signals import Signals
-    from kbcore import process_limits
-    from kbcore.interrupting import Stopped
+    from kbcore.process import system_limits
+    from kbcore.process.interrupting import Stopped
 
     try:
-        process_limits.prepare()
+        system_limits.prepare()
         with Signals().obeyed():
             _follow(env, words, work)
     except (KeyboardInterrupt, Stopped):
         _say("interrupted; `kb sync` completes it.")
     except Exception as error:  # noqa: BLE001 - whatever is wrong here, git's own work is done and must not fail
-        known = process_limits.exhausted(error, may_be_written=False)  # git's own work is not KB's
+        known = system_limits.exhausted(error, may_be_written=False)  # git's own work is not KB's
         _say(
             f"{known.code}. {known.message} {known.hint}"
             if known
@@ -120,7 +120,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str], work: Callable[..., No
     except KBError as error:
         _say(f"{error.code}. {error.message}", error.hint)
     except Exception as error:
-        from kbcore.process_limits import exhausted
+        from kbcore.process.system_limits import exhausted
 
         if exhausted(error, may_be_written=False):
             raise

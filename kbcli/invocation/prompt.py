@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from kbcli.terminal import history
-from kbcore.interrupting import Stopped
+from kbcore.process.interrupting import Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

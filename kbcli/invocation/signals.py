@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Final, ParamSpec
 
-from kbcore import interrupting
-from kbcore.interrupting import CurrentWork
+from kbcore.process import interrupting
+from kbcore.process.interrupting import CurrentWork
 
 P = ParamSpec("P")
 

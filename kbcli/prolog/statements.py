@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kbcore.clock import text_of
 from kbcore.errors import InvalidQuery, Problem, PrologFailed
+from kbcore.errors.remedies import kb
 from kbcore.limits import MAX_PROBLEMS
 from kbcore.logic import contents, source_files
-from kbcore.remedies import kb
 from kbcore.text.escaping import escape_controls, escape_lines, escaped_sentence, in_quotes
 from kbcore.text.suggest import is_it, near_ones
 from kbcore.text.wording import pluralize

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 from kbcli.terminal import colours
 from kbcli.terminal.colours import Style, When
-from kbcore.remedies import for_shell
+from kbcore.errors.remedies import for_shell
 from kbcore.text.escaping import json_text
 
 if TYPE_CHECKING:

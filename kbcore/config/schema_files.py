@@ -16,9 +16,9 @@ import msgspec
 from kbcore import limits
 from kbcore.config import schema_members
 from kbcore.errors import Problem
+from kbcore.errors.remedies import kb
 from kbcore.model.schema import ANY, CORE, LINK, Attribute, EdgeType, EntityType, Impact, Schema
 from kbcore.model.schema_text import is_core_schema
-from kbcore.remedies import kb
 from kbcore.text.validator import ConfigNode, read_yaml, refuse, shown
 
 CORE_FILE: Final = "core.yaml"

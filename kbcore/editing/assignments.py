@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from kbcore.errors import InvalidQuery
+from kbcore.errors.remedies import kb
 from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS, Node
 from kbcore.model.schema import EntityType, Schema
 from kbcore.model.values import field_problem, meaning_problem
-from kbcore.remedies import kb
 from kbcore.text import json_reader
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import some_of

@@ -7,9 +7,9 @@ from collections.abc import Collection
 from kbcore.editing.documents import WriteTarget
 from kbcore.editing.setting import find, read_with, with_called
 from kbcore.errors import NotFound, NotSynced
+from kbcore.errors.remedies import kb
 from kbcore.ids import link_id
 from kbcore.model.changeset import parse
-from kbcore.remedies import kb
 from kbcore.rules.stale_edges import StaleEdge, stale_edges
 from kbcore.store.answers import Outcome
 from kbcore.sync.locate import SYNC_FIRST, unrecorded, unrecorded_words

@@ -21,6 +21,7 @@ from kbcore.editing.file_edits import FileEdit, read_file
 from kbcore.editing.frontmatter import CannotEdit, Value, edited
 from kbcore.editing.setting import FRONT_MATTER_HOLDS, SetResult, check_status, client_request, is_writable
 from kbcore.errors import IntegrityViolation, InvalidChangeset, InvalidQuery, Problem
+from kbcore.errors.remedies import kb
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.extract.markdown import NAME as MARKDOWN
 from kbcore.kip.names import concept_id
@@ -30,7 +31,6 @@ from kbcore.model.graph import Node
 from kbcore.model.schema import EntityType, Schema
 from kbcore.model.state import Draft, Stamp
 from kbcore.model.values import is_same
-from kbcore.remedies import kb
 from kbcore.store import id_allocation
 from kbcore.store.workspace import Workspace
 from kbcore.sync.active_extractors import wanted

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from kbcore import interrupting, limits
+from kbcore import limits
 from kbcore.checks.introduced import written
 from kbcore.editing.file_edits import FileEdit, put_back, read_file, write_all
 from kbcore.errors import (
@@ -26,13 +26,14 @@ from kbcore.errors import (
     Problem,
     StaleBase,
 )
+from kbcore.errors.remedies import kb, shell
 from kbcore.extract.facts import SYNTAX_FAULTS, Facts, StatedEntity, StatedLink
 from kbcore.extract.markdown import NAME as MARKDOWN
 from kbcore.model.changeset import Changeset
 from kbcore.model.graph import NOTES_OF_RULES, UNKNOWN_STATUS, NoteOnFile
 from kbcore.model.record import SYNC
 from kbcore.model.state import Draft, Stamp
-from kbcore.remedies import kb, shell
+from kbcore.process import interrupting
 from kbcore.rules import unknown_status
 from kbcore.store.answers import Outcome
 from kbcore.store.apply import Reading

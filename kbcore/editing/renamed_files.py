@@ -26,10 +26,10 @@ from kbcore.errors import (
     DerivedFact,
     NotSynced,
 )
+from kbcore.errors.remedies import kb
 from kbcore.extract.facts import Facts
 from kbcore.model.graph import CLIENT, FORMER_IDS, FORMER_KEY, Link, Node, SourceFile
 from kbcore.model.read_set import NOTHING
-from kbcore.remedies import kb
 from kbcore.sync.begun_renames import BegunRename, begun, read_begun
 from kbcore.sync.locate import SYNC_FIRST, unrecorded, unrecorded_words
 from kbcore.text.escaping import in_quotes

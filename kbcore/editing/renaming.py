@@ -47,6 +47,7 @@ from kbcore.errors import (
     Problem,
     StaleBase,
 )
+from kbcore.errors.remedies import kb
 from kbcore.git.commands import run_git
 from kbcore.model.bare_links import resolve
 from kbcore.model.changeset import digest_of
@@ -59,7 +60,6 @@ from kbcore.model.renames import rename_ops, renamed_links
 from kbcore.model.schema import Schema
 from kbcore.model.state import Draft, Stamp, State, StateReads
 from kbcore.query.known import near_ids
-from kbcore.remedies import kb
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
 from kbcore.store.planning.findings import STALE_REMEDY, future_seq_problem

@@ -31,6 +31,7 @@ from kbcore.editing.documents import (
 from kbcore.editing.file_edits import FileEdit
 from kbcore.editing.frontmatter import CannotEdit, Value, edited
 from kbcore.errors import DerivedFact, InvalidChangeset, InvalidQuery, NotFound, NotSynced, Problem, StaleBase
+from kbcore.errors.remedies import kb
 from kbcore.extract.facts import Facts, StatedEntity, StatedLink
 from kbcore.model.changeset import parse
 from kbcore.model.graph import OBJECT_FIELDS, Node, contested_note
@@ -40,7 +41,6 @@ from kbcore.model.state import Draft, Stamp
 from kbcore.model.values import is_same
 from kbcore.query import former
 from kbcore.query.known import near_ids
-from kbcore.remedies import kb
 from kbcore.store.answers import Outcome
 from kbcore.store.planning.conflicts import refusal
 from kbcore.store.workspace import Workspace

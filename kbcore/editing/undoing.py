@@ -18,10 +18,10 @@ from kbcore.editing.renaming import Found, framed_rename, recorded, run_step
 from kbcore.errors import (
     DerivedFact,
 )
+from kbcore.errors.remedies import kb
 from kbcore.model.graph import FORMER_IDS, Node, former_ids
 from kbcore.model.renames import joined, renamed_back, renamed_in
 from kbcore.model.state import Change, Draft, Stamp
-from kbcore.remedies import kb
 from kbcore.store.answers import Outcome
 from kbcore.store.history.names import net_renames
 from kbcore.store.history.reach import check_record

@@ -18,7 +18,7 @@ from kbcore.model.claims.change import SUFFIX, Change, Claim, redacted
 from kbcore.text.problems import FileProblem
 
 if TYPE_CHECKING:
-    from kbcore.secrets import Secret
+    from kbcore.errors.secrets import Secret
 
 NAME: Final = "changes"
 FOLDER: Final = ".kb/changes"
@@ -96,7 +96,7 @@ def _secret(changes: Sequence[Change], *, are_packed: bool) -> FileProblem | Non
 
 def may_hold_secret(change: Change) -> bool:
     """Tell whether ``change_secrets`` may find anything in the parts of a change, by one look at its text."""
-    from kbcore.secrets import has_mark, may_name_secrets  # noqa: PLC0415 - as in ``change_secrets``
+    from kbcore.errors.secrets import has_mark, may_name_secrets  # noqa: PLC0415 - as in ``change_secrets``
 
     names = {getattr(claim, "field", "") for claim in change.claims}
     values = [getattr(claim, name, None) for claim in change.claims for name in ("now", "was")]
@@ -111,7 +111,7 @@ def parts_of(change: Change) -> list[Change | Claim]:
 
 def change_secrets(part: Change | Claim) -> Iterator[Secret]:
     """Yield what looks like a secret in a part of a change: in its values, and in the names, ids and words around."""
-    from kbcore.secrets import secret_in, secrets_in  # noqa: PLC0415 - as above
+    from kbcore.errors.secrets import secret_in, secrets_in  # noqa: PLC0415 - as above
 
     members = msgspec.to_builtins(part)
     for value in (members.pop("now", None), members.pop("was", None)):

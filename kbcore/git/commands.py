@@ -16,12 +16,12 @@ from typing import Final
 
 import msgspec
 
-from kbcore import interrupting
 from kbcore.errors import GitUnusable
 from kbcore.git.repository import Repository, points_to
 from kbcore.git.versions import needed
-from kbcore.interrupting import Stopped
-from kbcore.process_limits import exhausted
+from kbcore.process import interrupting
+from kbcore.process.interrupting import Stopped
+from kbcore.process.system_limits import exhausted
 
 GIT_TIMEOUT_S: Final = 30.0
 LONG_TIMEOUT_S: Final = 120.0

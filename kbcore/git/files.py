@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kbcore.errors import GitUnusable
+from kbcore.errors.remedies import by_front_end
 from kbcore.ids import check_branch_name
 from kbcore.limits import MAX_CONFIG_BYTES
-from kbcore.remedies import by_front_end
 from kbcore.storage.files import below, refusal
 
 BRANCH_PREFIX = b"refs/heads/"

@@ -13,6 +13,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import KipRefused
+from kbcore.errors.remedies import by_front_end
 from kbcore.kip.errors import RESOURCE, SYNTAX, placing, refused
 from kbcore.kip.parsing import parse
 from kbcore.kip.parsing.patterns import check_hops
@@ -29,7 +30,6 @@ from kbcore.kip.syntax import (
     ValuePlaceholder,
 )
 from kbcore.model.values import ValueFault, value_problem
-from kbcore.remedies import by_front_end
 from kbcore.text.escaping import in_quotes, json_text
 from kbcore.text.suggest import did_you_mean, nearest
 

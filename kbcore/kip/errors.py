@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import KipRefused
+from kbcore.errors.remedies import for_shell
 from kbcore.kip.places import excerpt, place_of
-from kbcore.remedies import for_shell
 
 
 class Code(msgspec.Struct, frozen=True):

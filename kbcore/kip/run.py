@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import interrupting, limits
+from kbcore import limits
 from kbcore.errors import Interrupted, InvalidQuery, KBError
+from kbcore.errors.remedies import for_shell, kb
 from kbcore.ids import is_link_id
-from kbcore.interrupting import Stopped
 from kbcore.kip import failures
 from kbcore.kip import syntax as s
 from kbcore.kip.binding import read as read_command
@@ -23,8 +23,9 @@ from kbcore.kip.errors import IMMUTABLE, NOT_FOUND, SYNTAX, envelope, placing, r
 from kbcore.kip.meta import describe, search
 from kbcore.kip.request import CommandText, KipRequest
 from kbcore.kip.run_statement import unknown_names, with_present_ids
+from kbcore.process import interrupting
+from kbcore.process.interrupting import Stopped
 from kbcore.query.former import said as said_of
-from kbcore.remedies import for_shell, kb
 from kbcore.store import dry_run
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.history.moment import Meant, meant, read_head
@@ -53,7 +54,7 @@ class KipContext(msgspec.Struct, frozen=True):
     is_local: bool = False
     """A time in AT without a zone is one of the machine's own zone, else of UTC."""
     say: Callable[[str], str] = for_shell
-    """Words a remedy for the client (``kbcore.remedies``)."""
+    """Words a remedy for the client (``kbcore.errors.remedies``)."""
 
     def say_here(self, text: str) -> str:
         """Do as ``say``, with the place of what has to be run elsewhere."""

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kbcore import limits
+from kbcore.errors.remedies import by_front_end
 from kbcore.logic.engine.libraries import LISTED
-from kbcore.remedies import by_front_end
 from kbcore.text.escaping import escape_controls, in_quotes
 from kbcore.text.suggest import is_it, near_ones
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
+from kbcore.errors.remedies import kb
 from kbcore.limits import MAX_CLAUSE_CHARS
 from kbcore.logic.clauses import Clause, Clauses, NewClause
 from kbcore.logic.engine import EngineEnded, EngineProcess, Launch
@@ -18,7 +19,6 @@ from kbcore.logic.findings import reason
 from kbcore.logic.graph_facts import GraphChange, GraphState, all_facts, changed_facts, state_of
 from kbcore.logic.nesting import TOO_DEEP, deep_clauses
 from kbcore.logic.source import Source
-from kbcore.remedies import kb
 from kbcore.text.wording import pluralize
 from kbcore.view.view import View
 

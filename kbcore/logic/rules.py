@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NoReturn, Self
 
-from kbcore import interrupting, limits
+from kbcore import limits
 from kbcore.errors import InvalidQuery
-from kbcore.interrupting import Stopped
+from kbcore.errors.remedies import for_shell
 from kbcore.limits import MIB
 from kbcore.logic.engine import EngineEnded, EngineProcess, available
 from kbcore.logic.engine.terms import atom, listed, string
 from kbcore.logic.findings import near_predicates, reason
 from kbcore.logic.nesting import TOO_DEEP, deep_clauses
-from kbcore.remedies import for_shell
+from kbcore.process import interrupting
+from kbcore.process.interrupting import Stopped
 from kbcore.rules.prolog_file import EXAMPLE
 from kbcore.rules.rule import PrologFile, PrologViolation
 from kbcore.text.escaping import escape_controls, in_quotes

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore.errors import KBError, PrologFailed
+from kbcore.errors.remedies import by_front_end, kb, shell
 from kbcore.limits import MAX_CLAUSE_CHARS, MAX_ENGINE_BYTES, MAX_PROBLEMS, MIB
 from kbcore.logic.clauses import NO_RETRY, Changed, Clause, ClauseChange, Clauses, NewClause, Plan, RetryKey
 from kbcore.logic.engine import EngineEnded, Engines, Launch, available
@@ -27,7 +28,6 @@ from kbcore.logic.loaded_engine import LOAD_LIMIT_S, LoadedEngine, is_library
 from kbcore.logic.nesting import TOO_DEEP, deep_clauses, without
 from kbcore.logic.source import Source
 from kbcore.model.request_reader import kind_of
-from kbcore.remedies import by_front_end, kb, shell
 from kbcore.text.escaping import escape_controls
 from kbcore.text.prolog_tokens import without_script_line
 

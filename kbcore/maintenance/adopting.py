@@ -16,7 +16,7 @@ import msgspec
 
 from kbcore import ids
 from kbcore.errors import GitUnusable, InvalidQuery, JournalCorrupt, KBError
-from kbcore.remedies import shell
+from kbcore.errors.remedies import shell
 from kbcore.storage import branchdir, files, head, layout, lock, trashed, verify
 from kbcore.storage.fs import Fs
 from kbcore.store import branches, kb_folder, pointer, relocation

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import interrupting
 from kbcore.errors import Damaged, GitUnusable, HistoryPruned, InvalidQuery, KBError, StoreWentBack, UnknownBranch
+from kbcore.errors.remedies import shell
 from kbcore.maintenance.epochs import begin_epoch, ending
-from kbcore.remedies import shell
+from kbcore.process import interrupting
 from kbcore.storage import archive, branchdir, files, head, journal, snapshot, verify
 from kbcore.storage.archive import Backup, Saved
 from kbcore.storage.fs import Fs

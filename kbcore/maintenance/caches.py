@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from kbcore.errors import Damaged, Incompatible, ViewDamaged
+from kbcore.errors.remedies import shell
 from kbcore.limits import MIB
 from kbcore.maintenance.findings import DoctorFinding
-from kbcore.remedies import shell
 from kbcore.storage import files, journal, layout
 from kbcore.store.workspace import Workspace
 from kbcore.text.wording import pluralize

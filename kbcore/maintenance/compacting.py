@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import interrupting
 from kbcore.errors import InvalidQuery
+from kbcore.errors.remedies import kb
 from kbcore.extract.changes import OF_CHANGES, is_change_file
 from kbcore.model import canonical
 from kbcore.model.graph import Node
 from kbcore.model.record import MERGE
 from kbcore.model.schema import Schema
-from kbcore.remedies import kb
+from kbcore.process import interrupting
 from kbcore.storage import compaction
 from kbcore.storage.head import Head
 from kbcore.store.branches import lost

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import interrupting
 from kbcore.clock import flagged
 from kbcore.errors import (
     Damaged,
@@ -26,6 +25,7 @@ from kbcore.errors import (
     SnapshotCorrupt,
     Unavailable,
 )
+from kbcore.errors.remedies import for_shell, shell
 from kbcore.git import versions
 from kbcore.git.commands import run_git
 from kbcore.git.reflog import keeps_reflogs
@@ -47,7 +47,7 @@ from kbcore.maintenance.mounts import MOUNTS, network_mount
 from kbcore.maintenance.proof import intact_seq
 from kbcore.maintenance.redaction import unfinished
 from kbcore.maintenance.speed import speed_findings
-from kbcore.remedies import for_shell, shell
+from kbcore.process import interrupting
 from kbcore.storage import files, frame, journal, layout, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head

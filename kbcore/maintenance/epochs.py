@@ -14,13 +14,14 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import git, interrupting
+from kbcore import git
 from kbcore.clock import moment_after
 from kbcore.errors import InvalidQuery, JournalCorrupt, JournalTruncated
+from kbcore.errors.remedies import for_shell, shell
 from kbcore.maintenance.findings import damaged_journals, of_proof
 from kbcore.model import record
 from kbcore.model.record import EPOCH, REDACTION, REPAIR, SALVAGE, UNPROVEN, Operation, Record, Redaction, Unproven
-from kbcore.remedies import for_shell, shell
+from kbcore.process import interrupting
 from kbcore.storage import journal, known_damage, verify
 from kbcore.storage.head import Epoch, Head, SnapshotRef, with_epoch
 from kbcore.storage.journal import Writer

@@ -22,7 +22,7 @@ from kbcore.errors import (
     Problem,
     SnapshotCorrupt,
 )
-from kbcore.remedies import for_shell, shell, without_referrals
+from kbcore.errors.remedies import for_shell, shell, without_referrals
 from kbcore.storage import layout, verify
 from kbcore.storage.loss import Loss
 

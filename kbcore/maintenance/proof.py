@@ -14,13 +14,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from kbcore import interrupting, progress
+from kbcore import progress
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Unavailable, ViewDamaged
+from kbcore.errors.remedies import shell
 from kbcore.maintenance.caches import witnesses
 from kbcore.maintenance.findings import DoctorFinding, Severity, as_json, is_sound, of_error, of_proof, way_out
 from kbcore.model import canonical, record
 from kbcore.model.record import Redaction
-from kbcore.remedies import shell
+from kbcore.process import interrupting
 from kbcore.storage import files, journal, snapshot, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef

@@ -15,6 +15,7 @@ import msgspec
 
 from kbcore import git, limits
 from kbcore.errors import KBError
+from kbcore.errors.remedies import shell
 from kbcore.extract.changes import FOLDER, is_change_file, is_pack
 from kbcore.git import blobs, staging
 from kbcore.git.repository import Repository, find_repository
@@ -24,7 +25,6 @@ from kbcore.model.claims.change_file import ReadChanges
 from kbcore.model.redaction.changes import holders_in, without_claims
 from kbcore.model.redaction.target import Target
 from kbcore.model.redaction.texts import texts_of
-from kbcore.remedies import shell
 from kbcore.storage import files
 from kbcore.storage.replacing import remove_files
 from kbcore.store.change_files import companion_files, locked, write_companion_files, write_file

@@ -12,13 +12,13 @@ import msgspec
 
 from kbcore import git
 from kbcore.errors import GitUnusable
+from kbcore.errors.remedies import shell
 from kbcore.extract.changes import FOLDER, is_change_file
 from kbcore.git import blobs
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change
 from kbcore.model.redaction.changes import without_claims
 from kbcore.model.redaction.target import Target
-from kbcore.remedies import shell
 from kbcore.store.workspace import Workspace
 from kbcore.text.wording import pluralize, some_of
 

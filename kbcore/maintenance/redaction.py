@@ -15,8 +15,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from kbcore import interrupting
 from kbcore.errors import InvalidQuery, KBError, NotFound
+from kbcore.errors.remedies import kb, shell
 from kbcore.maintenance import redacted_files, redacted_store, redacted_tips, redaction_elsewhere
 from kbcore.maintenance.redacted_store import Survey
 from kbcore.model.claims.change import ID_CHARS, MESSAGE, REDACTED, Change
@@ -24,7 +24,7 @@ from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS
 from kbcore.model.redaction.changes import TakenOut, taken_out, without, without_claims
 from kbcore.model.redaction.redactor import Redactor
 from kbcore.model.redaction.target import Target, commands, names_of, pattern_of
-from kbcore.remedies import kb, shell
+from kbcore.process import interrupting
 from kbcore.storage import files, head, journal, layout, scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head

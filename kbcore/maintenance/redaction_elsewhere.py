@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from kbcore.errors.remedies import Command, shell
 from kbcore.extract.changes import is_change_file
 from kbcore.git import worktree_content
 from kbcore.model.redaction.target import Target
-from kbcore.remedies import Command, shell
 from kbcore.store import backup_refs
 from kbcore.store.kb_folder import KB
 from kbcore.store.workspace import Workspace

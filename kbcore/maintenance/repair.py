@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import interrupting
 from kbcore.errors import Damaged, KBError, SnapshotCorrupt, ViewDamaged
+from kbcore.errors.remedies import for_shell, without_referrals
 from kbcore.maintenance import snapshot_sources
 from kbcore.maintenance.epochs import append_note, begin_epoch, ending_with, forgotten
 from kbcore.maintenance.findings import salvage_advice
 from kbcore.maintenance.snapshot_sources import Facts, FactSource
 from kbcore.model import canonical
-from kbcore.remedies import for_shell, without_referrals
+from kbcore.process import interrupting
 from kbcore.storage import files, journal, layout, quarantine, rebuild, snapshot, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import interrupting
 from kbcore.errors import (
     Damaged,
     HeadDamaged,
@@ -22,6 +21,7 @@ from kbcore.errors import (
     SnapshotCorrupt,
     StoreWentBack,
 )
+from kbcore.errors.remedies import shell
 from kbcore.limits import MAX_HEAD_BYTES, MAX_RECORD_BYTES
 from kbcore.maintenance.epochs import ACCEPTED, NoteContent, append_note, ending_with
 from kbcore.maintenance.snapshot_sources import with_snapshot
@@ -36,7 +36,7 @@ from kbcore.model.record import (
     Unproven,
 )
 from kbcore.model.state import Stamp, State
-from kbcore.remedies import shell
+from kbcore.process import interrupting
 from kbcore.storage import (
     files,
     frame,

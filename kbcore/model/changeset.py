@@ -16,11 +16,11 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidChangeset, LimitExceeded, Problem, of_problems
+from kbcore.errors.remedies import kb
 from kbcore.ids import check_id, link_id
 from kbcore.model.graph import CONTESTED, CORE_FIELDS, OBJECT_FIELDS, STAMPS
 from kbcore.model.request_reader import RequestReader, kind_of
 from kbcore.model.values import ValueFault, field_problem, meaning_problem
-from kbcore.remedies import kb
 
 Mode = Literal["create", "update", "upsert"]
 """The mode of a write: the element must be new, must exist, or may be either."""

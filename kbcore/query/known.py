@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from kbcore.errors.remedies import EdgeWords
 from kbcore.model.graph import OBJECT_FIELDS
-from kbcore.remedies import EdgeWords
 from kbcore.text.globs import glob_set
 from kbcore.view.contested import CONTESTED_ROWS, choices
 from kbcore.view.likeness import without_zeros

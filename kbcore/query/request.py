@@ -12,6 +12,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
+from kbcore.errors.remedies import kb
 from kbcore.ids import is_link_id
 from kbcore.model.concepts import TYPE, how_to_add
 from kbcore.model.graph import OBJECT_FIELDS, OTHER_NAMES
@@ -21,7 +22,6 @@ from kbcore.query.conditions import ALLOWED, AnyOf, Condition
 from kbcore.query.keys import EDGE, MEMBERS, Key, KeyKind, field_names, field_of, is_path_key, key_names, key_of
 from kbcore.query.known import DataNames
 from kbcore.query.meaning import is_relative_time, number_of, path_of, span_of
-from kbcore.remedies import kb
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import glob_fault
 from kbcore.text.suggest import did_you_mean, is_it, near_ones, nearest

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from kbcore.errors import LimitExceeded
-from kbcore.remedies import shell
+from kbcore.errors.remedies import shell
 from kbcore.rules.look_ups import Edge, Look, Side
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.text.wording import pluralize

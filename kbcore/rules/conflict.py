@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from kbcore.errors.remedies import EdgeWords, kb, shell
 from kbcore.extract.changes import OF_CHANGES
 from kbcore.model.claims.fold import DELETED, ID
-from kbcore.remedies import EdgeWords, kb, shell
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.view.contested import CONTESTED_ROWS, choices, shown_value
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from kbcore.errors.remedies import kb
 from kbcore.model.statuses import RETIRED, has_status
-from kbcore.remedies import kb
 from kbcore.rules.look_ups import Look, is_retired
 from kbcore.rules.rule import Finding, Rule, RuleContext
 

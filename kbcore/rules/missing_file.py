@@ -6,8 +6,8 @@ import posixpath
 from collections.abc import Iterator
 from typing import Final
 
+from kbcore.errors.remedies import kb
 from kbcore.model.graph import Node
-from kbcore.remedies import kb
 from kbcore.rules.look_ups import Look
 from kbcore.rules.rule import Finding, NotApplicable, Rule, RuleContext
 

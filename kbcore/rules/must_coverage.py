@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from kbcore.errors.remedies import kb
 from kbcore.model.not_applicable import reason, reason_in
 from kbcore.model.schema import NOT_APPLICABLE
 from kbcore.model.statuses import RETIRED, has_status
-from kbcore.remedies import kb
 from kbcore.rules.look_ups import Look, is_retired, text_of
 from kbcore.rules.rule import Finding, Rule, RuleContext
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kbcore.errors.remedies import kb
 from kbcore.model.concepts import DEFINING, VOCABULARY
 from kbcore.model.graph import Node
 from kbcore.model.schema import Schema
-from kbcore.remedies import kb
 from kbcore.rules.look_ups import Look, is_link_to_page
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.view.tables import IS_LINK_TO_PAGE, IS_MENTION, IS_OF_CODE, Rows

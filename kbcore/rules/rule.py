@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import msgspec
 
+from kbcore.errors.remedies import kb
 from kbcore.model.schema import Schema
-from kbcore.remedies import kb
 from kbcore.text.wording import some_of
 from kbcore.view.tables import Rows
 

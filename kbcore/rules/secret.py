@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.errors.remedies import kb
+from kbcore.errors.secrets import MARKS, Secret, secrets_in
 from kbcore.model.graph import SECRET_VALUE, NoteOnFile
-from kbcore.remedies import kb
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
-from kbcore.secrets import MARKS, Secret, secrets_in
 
 _OBJECTS: Final = ("attributes", "metadata")
 _NODE_TEXTS: Final = ("id", "name", "title", "status", "source", "owner", "priority", "severity", "text_ref")

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final
 
+from kbcore.errors.remedies import kb
 from kbcore.model.graph import Node
-from kbcore.remedies import kb
 from kbcore.rules.look_ups import Look
 from kbcore.rules.rule import Finding, Rule, RuleContext, in_files, listed
 from kbcore.text.escaping import in_quotes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kbcore.remedies import shell
+from kbcore.errors.remedies import shell
 from kbcore.rules.rule import Finding, NotApplicable, Rule, RuleContext
 
 

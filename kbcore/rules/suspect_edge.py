@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kbcore.remedies import kb, shell
+from kbcore.errors.remedies import kb, shell
 from kbcore.rules.look_ups import Look
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_name, first_file, quoted
 from kbcore.rules.stale_edges import StaleEdge, stale_edges

@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import Problem
+from kbcore.errors.remedies import kb, shell
 from kbcore.extract import changes
 from kbcore.model.graph import NOTES_OF_RULES, NoteOnFile
-from kbcore.remedies import kb, shell
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.text.escaping import in_quotes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kbcore.remedies import kb
+from kbcore.errors.remedies import kb
 from kbcore.rules.look_ups import Edge, Look, is_link_to_page
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_name, edge_remedy, first_file
 from kbcore.view.likeness import lookalikes

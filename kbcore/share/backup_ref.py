@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 import msgspec
 
 from kbcore.errors import BackupDamaged, GitUnusable, InvalidQuery, NotFound, UnknownBranch
+from kbcore.errors.remedies import kb
 from kbcore.extract.changes import EXTRACTOR, FOLDER
 from kbcore.extract.facts import SourceFile
 from kbcore.git import blobs, remotes, revisions
@@ -26,7 +27,6 @@ from kbcore.model.claims.change import ID_CHARS, Change, Claim, SetField, fields
 from kbcore.model.record import MERGE
 from kbcore.model.redaction.changes import without
 from kbcore.model.state import Stamp
-from kbcore.remedies import kb
 from kbcore.share.faults import without_earlier_values
 from kbcore.share.merging import Merged, known_changes, take_over
 from kbcore.share.sharing import for_review

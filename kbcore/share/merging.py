@@ -14,10 +14,10 @@ import msgspec
 
 from kbcore import gc_pause, limits
 from kbcore.errors import InvalidQuery
+from kbcore.errors.remedies import kb
 from kbcore.model.claims.change import Change
 from kbcore.model.record import MERGE
 from kbcore.model.state import Draft, Stamp
-from kbcore.remedies import kb
 from kbcore.store.answers import Outcome
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.workspace import Workspace

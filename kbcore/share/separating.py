@@ -13,11 +13,11 @@ import msgspec
 
 from kbcore import ids
 from kbcore.errors import IntegrityViolation, InvalidQuery, NotFound
+from kbcore.errors.remedies import kb
 from kbcore.model.claims.change import DOCUMENT, Change, Rename, identified, salt_of
 from kbcore.model.claims.edits import rename
 from kbcore.model.claims.subjects import Subjects
 from kbcore.model.state import Stamp
-from kbcore.remedies import kb
 from kbcore.share.merging import take_over
 from kbcore.store.answers import Outcome
 from kbcore.store.workspace import Workspace

@@ -14,13 +14,13 @@ import msgspec
 
 from kbcore import git, limits
 from kbcore.errors import GitUnusable, InvalidQuery
+from kbcore.errors.remedies import kb
 from kbcore.extract.changes import FOLDER
 from kbcore.git import staging
 from kbcore.git.commands import run_git
 from kbcore.ids import path_text
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Claim
-from kbcore.remedies import kb
 from kbcore.share.faults import FAULTS, fault_in, is_too_large, without_earlier_values
 from kbcore.share.unshared import Unshared, find_unshared, find_withdrawn
 from kbcore.share.worktree_changes import new_files

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.errors.remedies import by_front_end, kb
+from kbcore.errors.secrets import masked
 from kbcore.extract.changes import FOLDER
 from kbcore.git import revisions
 from kbcore.model.claims.change import Change, Claim, Create, EntityRef, fields_redacted
 from kbcore.model.claims.subjects import entities_in
 from kbcore.model.redaction.changes import without
-from kbcore.remedies import by_front_end, kb
-from kbcore.secrets import masked
 from kbcore.share.faults import FAULTS
 from kbcore.share.unshared import find_unshared, find_withdrawn
 from kbcore.share.worktree_changes import changes_in, content_of
@@ -73,7 +73,7 @@ class SharingState(msgspec.Struct, frozen=True):
         return found | {"unshared": sum(self.unshared.values()), "actors": self.unshared}
 
     def sentences(self, *, with_actors: bool = True) -> list[str]:
-        """Return what a reader can do something about, as texts with commands (``kbcore.remedies``).
+        """Return what a reader can do something about, as texts with commands (``kbcore.errors.remedies``).
 
         With sharing off nothing is to be shared, and nothing is said of that.
         """

@@ -22,8 +22,8 @@ import msgspec
 
 from kbcore import progress
 from kbcore.errors import BackupDamaged, FormatTooNew, NotFound, StorageError
+from kbcore.errors.remedies import kb
 from kbcore.limits import MAX_BACKUP_FILES, MAX_MANIFEST_BYTES
-from kbcore.remedies import kb
 from kbcore.storage import files, head, layout, scan, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head

@@ -14,8 +14,8 @@ import msgspec
 from kbcore import limits
 from kbcore.clock import Clock
 from kbcore.errors import CommitUncertain, InvalidQuery, KBError, LimitExceeded
+from kbcore.errors.remedies import kb
 from kbcore.limits import LOCK_WAIT_S
-from kbcore.remedies import kb
 from kbcore.storage import files, head, journal, layout, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Pruned, Sealed, Segment, SnapshotRef, Tip

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kbcore.errors import FormatTooNew, JournalCorrupt, JournalTruncated, KBError
-from kbcore.remedies import by_front_end, kb
+from kbcore.errors.remedies import by_front_end, kb
 from kbcore.storage import layout
 from kbcore.storage.frame import Flaw
 from kbcore.storage.head import Head, Segment

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from kbcore.errors import KBError, ReadOnlyStore, StorageError, StorageFull
-from kbcore.remedies import shell
+from kbcore.errors.remedies import shell
 from kbcore.storage import layout
 from kbcore.storage.fs import Fs
 

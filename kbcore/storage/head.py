@@ -17,8 +17,8 @@ from typing import Final, NoReturn
 import msgspec
 
 from kbcore.errors import FormatTooNew, HeadDamaged, UnknownBranch, new_head_advice
+from kbcore.errors.remedies import kb
 from kbcore.limits import MAX_HEAD_BYTES
-from kbcore.remedies import kb
 from kbcore.storage import byte_diagnosis, files, layout
 from kbcore.storage.fs import Fs
 from kbcore.storage.places import MissingRecords, Position

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import Damaged, JournalCorrupt, JournalTruncated, KBError
-from kbcore.remedies import kb
+from kbcore.errors.remedies import kb
 from kbcore.storage import files, head, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Segment

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from kbcore import ids
-from kbcore.remedies import shell
+from kbcore.errors.remedies import shell
 
 HEAD: Final = "head.json"
 LOCK: Final = "lock"

@@ -21,10 +21,10 @@ from typing import Final, Self
 
 import msgspec
 
-from kbcore import interrupting
 from kbcore.clock import Clock
 from kbcore.errors import KBError, LockTimeout, LockUnsupported
 from kbcore.limits import LOCK_WAIT_S
+from kbcore.process import interrupting
 from kbcore.storage import files
 from kbcore.storage.fs import LOCK_EXCLUSIVE, LOCK_RELEASE, Fs
 

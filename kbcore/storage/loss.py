@@ -14,7 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from kbcore.errors import Damaged, HistoryPruned, KBError, StoreWentBack
-from kbcore.remedies import kb, shell
+from kbcore.errors.remedies import kb, shell
 from kbcore.storage import files, frame, head, layout, recovery, scan, trashed
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Epoch, Head, Tip

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import FormatTooNew, HistoryPruned, KBError, SnapshotCorrupt
-from kbcore.remedies import shell
+from kbcore.errors.remedies import shell
 from kbcore.storage import byte_diagnosis, files, frame, layout, scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef

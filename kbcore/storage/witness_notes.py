@@ -20,7 +20,7 @@ import msgspec
 
 from kbcore import ids
 from kbcore.errors import KBError
-from kbcore.remedies import kb
+from kbcore.errors.remedies import kb
 from kbcore.storage import files, head, layout
 from kbcore.storage.fs import LOCK_EXCLUSIVE, Fs
 from kbcore.storage.head import Epoch, Head

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kbcore.errors.remedies import for_shell
+from kbcore.errors.secrets import mask_fields
 from kbcore.model.renames import joined
 from kbcore.model.state import Change, Changes, Draft
-from kbcore.remedies import for_shell
-from kbcore.secrets import mask_fields
 from kbcore.view.tables import WHOLE
 
 if TYPE_CHECKING:

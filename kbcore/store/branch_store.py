@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import msgspec
 
-from kbcore import interrupting
 from kbcore.clock import Clock
 from kbcore.errors import Damaged, GitUnusable, KBError, ReadOnlyStore, StorageError, UnknownBranch
 from kbcore.git import MustAskGit
 from kbcore.model.record import Record
 from kbcore.model.state import Draft, Stamp
+from kbcore.process import interrupting
 from kbcore.storage import journal, known_damage
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head

@@ -15,16 +15,16 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from kbcore import interrupting
 from kbcore.clock import Clock, Moment, moment_after
 from kbcore.errors import ChangesetIdReused, ContentRedacted, LimitExceeded
+from kbcore.errors.remedies import for_shell
 from kbcore.model import record
 from kbcore.model.concepts import DEFINING
 from kbcore.model.read_set import NOTHING, needs
 from kbcore.model.record import Operation, Record, TakeChange
 from kbcore.model.redaction.changes import taken_out_by_others
 from kbcore.model.state import Draft, Stamp, StateReads, restamped
-from kbcore.remedies import for_shell
+from kbcore.process import interrupting
 from kbcore.storage import journal, known_damage
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head

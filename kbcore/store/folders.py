@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from kbcore import ids
 from kbcore.config.user import UserSettings, path_of
 from kbcore.errors import KBError, ReadOnlyStore, StorageError
+from kbcore.errors.remedies import shell
 from kbcore.git import Repository
 from kbcore.limits import MAX_CONFIG_BYTES
-from kbcore.remedies import shell
 from kbcore.storage import files
 from kbcore.storage.files import below
 from kbcore.storage.head import GIT_DIRECTORY

@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from kbcore import interrupting
 from kbcore.errors import KBError, LimitExceeded
+from kbcore.process import interrupting
 from kbcore.storage import files
 from kbcore.storage.lock import held
 from kbcore.store.workspace import Workspace

@@ -14,15 +14,16 @@ from typing import Final
 
 import msgspec
 
-from kbcore import git, interrupting, limits
+from kbcore import git, limits
 from kbcore.config.json_schema import FILE_NAME, schema_text
 from kbcore.config.schema_files import CORE_FILE
 from kbcore.config.settings import default_branch_fault, parse_config
 from kbcore.config.template import default_config_text, is_default_config
 from kbcore.errors import InvalidConfig, InvalidQuery, ReadOnlyStore, StorageError
+from kbcore.errors.remedies import kb
 from kbcore.git import Repository
 from kbcore.model.schema_text import core_schema_text
-from kbcore.remedies import kb
+from kbcore.process import interrupting
 from kbcore.storage import files
 from kbcore.store import branches, pointer, relocation
 from kbcore.store.branches import Ensured

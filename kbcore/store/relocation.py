@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kbcore.errors import Damaged, Incompatible, KBError, ReadOnlyStore, StorageError, UnknownBranch
-from kbcore.remedies import kb
+from kbcore.errors.remedies import kb
 from kbcore.storage import files, head, layout, lock, untracked, verify
 from kbcore.store import pointer
 from kbcore.store.folders import Folders

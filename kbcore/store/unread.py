@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from kbcore.errors import StorageError
-from kbcore.remedies import shell
+from kbcore.errors.remedies import shell
 from kbcore.store.folders import Folders
 from kbcore.store.kb_folder import count_tracked, fault_in, is_used, kind_of, name_of
 from kbcore.text.wording import pluralize

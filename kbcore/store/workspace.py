@@ -27,9 +27,9 @@ from kbcore.errors import (
     Problem,
     ReadOnlyStore,
 )
+from kbcore.errors.remedies import located
 from kbcore.git import HeadState, Repository
 from kbcore.model.schema import Schema
-from kbcore.remedies import located
 from kbcore.storage import files, gitref, head
 from kbcore.storage.files import below
 from kbcore.storage.fs import Fs

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from kbcore.errors import Problem
+from kbcore.errors.remedies import kb
 from kbcore.extract import changes, registry
 from kbcore.extract.facts import Extractor
 from kbcore.extract.settings import EDGE_NAMES
 from kbcore.extract.sources import extractor as sources
 from kbcore.model.concepts import PREDICATE, VOCABULARY
 from kbcore.model.schema import Schema
-from kbcore.remedies import kb
 from kbcore.store.kb_folder import KB
 from kbcore.store.settings_files import CONFIG
 from kbcore.store.workspace import Workspace

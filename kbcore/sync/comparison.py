@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kbcore import interrupting
 from kbcore.extract.changes import OF_CHANGES, is_change_file
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.git.file_dates import DocumentDates
@@ -18,6 +17,7 @@ from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids, former_ids_of
 from kbcore.model.read_set import NOTHING, ReadSet
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Stamp, State, StateReads
+from kbcore.process import interrupting
 from kbcore.query.former import successors
 from kbcore.sync.begun_renames import BegunRename
 from kbcore.sync.difference import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from kbcore.errors.remedies import kb
 from kbcore.model.graph import NOTES_OF_RULES, UNKNOWN_STATUS
-from kbcore.remedies import kb
 from kbcore.store.kb_folder import KB
 from kbcore.sync.answer import unresolved_words
 from kbcore.text.escaping import escape_controls, problem_line

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kbcore.errors import DerivedFact, NotFound, NotSynced, Problem, Rejected, of_problems
+from kbcore.errors.remedies import kb
 from kbcore.extract.changes import FOLDER
 from kbcore.extract.facts import Facts
 from kbcore.ids import is_link_id
@@ -13,7 +14,6 @@ from kbcore.model.changeset import Changeset, EdgeDelete, EdgeWrite
 from kbcore.model.graph import CLIENT, Link, Node
 from kbcore.model.renames import paired
 from kbcore.model.state import Changes
-from kbcore.remedies import kb
 from kbcore.store.apply import Reading
 from kbcore.store.planning.findings import WHOLE_EXPORT, edge_words, stated_problem
 from kbcore.store.workspace import Workspace

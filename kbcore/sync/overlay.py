@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
 
-from kbcore import gc_pause, interrupting, limits
+from kbcore import gc_pause, limits
 from kbcore.clock import moment_after
 from kbcore.errors import BranchMoved, GitUnusable, InvalidConfig, NotARepository, StatementTimeout
 from kbcore.git.head import MustAskGit
 from kbcore.git.operations import operation_of
 from kbcore.model.record import SYNC
 from kbcore.model.state import Stamp
+from kbcore.process import interrupting
 from kbcore.storage.head import Head
 from kbcore.store.history.moment import read_head
 from kbcore.store.workspace import Workspace

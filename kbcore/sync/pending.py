@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kbcore.errors import Problem
+from kbcore.errors.remedies import kb
 from kbcore.extract import changes, registry
 from kbcore.extract.settings import EDGE_NAMES
 from kbcore.extract.sources.extractor import NAME as SOURCES
 from kbcore.git import staging
 from kbcore.ids import path_text
 from kbcore.model.graph import SourceFile
-from kbcore.remedies import kb
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
 from kbcore.sync.active_extractors import SETTINGS, as_defined, for_documents, wanted_and_faults

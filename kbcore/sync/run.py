@@ -9,16 +9,17 @@ from typing import Final
 
 import msgspec
 
-from kbcore import gc_pause, interrupting, limits
+from kbcore import gc_pause, limits
 from kbcore.errors import BranchMoved, InvalidQuery, KBError, Problem
+from kbcore.errors.remedies import by_front_end, kb
 from kbcore.extract.changes import FOLDER, is_change_file
 from kbcore.git import blobs
 from kbcore.git.file_dates import DocumentDates
 from kbcore.model.record import SYNC
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Draft, Stamp
-from kbcore.process_limits import exhausted
-from kbcore.remedies import by_front_end, kb
+from kbcore.process import interrupting
+from kbcore.process.system_limits import exhausted
 from kbcore.store.answers import Outcome
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.workspace import Workspace, moved

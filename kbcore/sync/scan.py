@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import interrupting, progress
+from kbcore import progress
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract.changes import EXTRACTOR as CHANGES
 from kbcore.extract.changes import is_change_file, size_limit
@@ -24,6 +24,7 @@ from kbcore.extract.registry import OWN, missing_package, not_installed, path_ru
 from kbcore.extract.sources.extractor import NAME as SOURCES
 from kbcore.git.worktree_content import Unfit, check, read
 from kbcore.ids import is_misspelled, path_text
+from kbcore.process import interrupting
 from kbcore.sync import jobs
 from kbcore.sync.reading import FileContent, FileToRead, read_content, unread_facts
 from kbcore.sync.walk import Entry, FolderWalk, NamedFile

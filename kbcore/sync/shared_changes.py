@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from kbcore.errors.remedies import kb
 from kbcore.model.claims.change import Change, fields_redacted, union
 from kbcore.model.claims.fold import Documents, Edge, Entity, FoldedClaims, fold
 from kbcore.model.claims.operations import ClaimOperations, contested_names
@@ -24,7 +25,6 @@ from kbcore.model.record import ChangeOperation, ConfirmLink, DropNode, LeaveCha
 from kbcore.model.redaction.changes import without
 from kbcore.model.redaction.target import commands
 from kbcore.model.state import Changes, Draft, Stamp, State
-from kbcore.remedies import kb
 from kbcore.text.wording import it_or_them, pluralize, some_of
 from kbcore.view.claim_index import ClaimIndex, WrittenAt
 from kbcore.view.view import View
@@ -60,7 +60,7 @@ class WholeCopy(NamedTuple):
 
 
 def whole_copy_words(copies: Sequence[WholeCopy]) -> str:
-    """Return which files hold one change, and what to do, as a sentence with commands (``kbcore.remedies``)."""
+    """Return which files hold one change, and what to do, as a sentence with commands (``kbcore.errors.remedies``)."""
     one = copies[0]
     given = [kb("redact", *words) for words in commands(one.change, one.fields, "--yes")]
     take = "takes" if len(given) == 1 else "take"

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from kbcore.errors import InvalidQuery, NotFound
+from kbcore.errors.remedies import kb
 from kbcore.extract import registry
 from kbcore.extract.facts import Facts, SourceFile
 from kbcore.extract.sources import detection
@@ -18,7 +19,6 @@ from kbcore.extract.sources.detection import Possible
 from kbcore.extract.sources.profiles import NAMES
 from kbcore.extract.sources.source import texts
 from kbcore.limits import MAX_SOURCE_FILE_BYTES
-from kbcore.remedies import kb
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
 from kbcore.sync.active_extractors import for_documents

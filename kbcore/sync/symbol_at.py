@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import NotFound
+from kbcore.errors.remedies import kb
 from kbcore.extract.code import extractor as code
 from kbcore.extract.facts import Facts
 from kbcore.git import worktree_content
@@ -18,7 +19,6 @@ from kbcore.query import sql
 from kbcore.query.known import known_paths
 from kbcore.query.meaning import path_of
 from kbcore.query.subject import COLUMNS, Subject, find, subject_of
-from kbcore.remedies import kb
 from kbcore.store.workspace import Workspace
 from kbcore.sync.active_extractors import wanted
 from kbcore.sync.scan import found_at

@@ -19,7 +19,8 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from kbcore import interrupting, limits, process_limits
+from kbcore import limits
+from kbcore.process import interrupting, system_limits
 
 K = TypeVar("K")
 
@@ -40,7 +41,7 @@ def usual_count() -> int:
     Where the address space is limited, a thread or a process more may be too many.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, _MOST) if cores > 1 and process_limits.address_space() is None else 0
+    return min(cores, _MOST) if cores > 1 and system_limits.address_space() is None else 0
 
 
 class _Job(NamedTuple):
@@ -151,7 +152,7 @@ class Workers:
             try:
                 process = subprocess.Popen(
                     [sys.executable, "-I", "-S", _PROGRAM],
-                    env=process_limits.child_environment(),
+                    env=system_limits.child_environment(),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,

@@ -13,7 +13,7 @@ import re
 import secrets
 from typing import Any, Final
 
-from kbcore.remedies import for_shell
+from kbcore.errors.remedies import for_shell
 
 _UNSAFE_BEYOND_JSON: Final = (
     "\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from kbcore import interrupting
 from kbcore.errors import LockTimeout, ViewDamaged
+from kbcore.process import interrupting
 from kbcore.storage.head import Head
 
 T = TypeVar("T")

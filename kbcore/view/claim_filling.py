@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import gc_pause, interrupting, limits
+from kbcore import gc_pause, limits
 from kbcore.errors import Damaged
 from kbcore.ids import link_id
 from kbcore.model.claims import derived
@@ -24,6 +24,7 @@ from kbcore.model.claims.running import RunningClaims
 from kbcore.model.claims.subjects import Subjects, claimed_by, creations_in, ids_in, ids_of_clients, names_in
 from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids_of
 from kbcore.model.record import LeaveChange, Operation, PutNode, StateLink, TakeChange
+from kbcore.process import interrupting
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.places import Position

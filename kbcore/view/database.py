@@ -15,8 +15,9 @@ from typing import Any, Final, Self, TypeVar
 import duckdb
 import msgspec
 
-from kbcore import interrupting, limits, process_limits
+from kbcore import limits
 from kbcore.errors import ResourceLimit, ViewDamaged
+from kbcore.process import interrupting, system_limits
 from kbcore.storage import scratch
 from kbcore.view.tables import Columns
 
@@ -242,8 +243,8 @@ def connect(room: Room) -> Connection:
 
     Raises: ``ResourceLimit`` when too little of that is left, or the system makes no thread.
     """
-    process_limits.check_room()
-    space = process_limits.address_space()
+    system_limits.check_room()
+    space = system_limits.address_space()
     config: dict[str, Any] = {
         "threads": min(_THREADS, space.database_threads) if space else _THREADS,
         "async_threads": 0,

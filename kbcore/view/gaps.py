@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import HistoryPruned
-from kbcore.remedies import by_front_end, kb
+from kbcore.errors.remedies import by_front_end, kb
 from kbcore.storage.places import record_range
 from kbcore.text.wording import some_of
 from kbcore.view.tables import Rows

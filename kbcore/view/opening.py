@@ -13,8 +13,9 @@ from typing import Final
 
 import msgspec
 
-from kbcore import interrupting, progress
+from kbcore import progress
 from kbcore.errors import Damaged, HistoryPruned, KBError, ViewDamaged
+from kbcore.process import interrupting
 from kbcore.storage import journal
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head

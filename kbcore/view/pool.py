@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from kbcore import interrupting
 from kbcore.clock import Clock, SystemClock
 from kbcore.errors import KBError, StatementTimeout, ViewDamaged
-from kbcore.interrupting import Stopped
 from kbcore.limits import readers_left
 from kbcore.model.record import Operation
 from kbcore.model.state import Changes, EncodedChanges, Stamp
-from kbcore.process_limits import exhausted
+from kbcore.process import interrupting
+from kbcore.process.interrupting import Stopped
+from kbcore.process.system_limits import exhausted
 from kbcore.storage import bug_reports
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head

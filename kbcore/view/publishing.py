@@ -8,8 +8,8 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from kbcore import interrupting
 from kbcore.clock import Clock, SystemClock
+from kbcore.process import interrupting
 from kbcore.storage import journal, lock
 from kbcore.storage.head import Head
 from kbcore.view.cache_files import CacheFiles

@@ -17,8 +17,9 @@ from typing import Any, Final, Self
 import duckdb
 import msgspec
 
-from kbcore import interrupting, limits, process_limits
-from kbcore.interrupting import Stopped
+from kbcore import limits
+from kbcore.process import interrupting, system_limits
+from kbcore.process.interrupting import Stopped
 from kbcore.view.database import quoted, scratch_folder
 from kbcore.view.relations import SqlRefused
 
@@ -154,7 +155,7 @@ class Sandbox:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", _PROGRAM],
                 cwd=folder,
-                env=process_limits.child_environment(),
+                env=system_limits.child_environment(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

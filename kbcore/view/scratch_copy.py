@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from kbcore import interrupting
 from kbcore.errors import StorageError, ViewDamaged
 from kbcore.model.state import Changes
+from kbcore.process import interrupting
 from kbcore.view import base, database, table_creation
 from kbcore.view.database import Room, scratch_folder
 from kbcore.view.fold import ROW_OF

@@ -20,8 +20,9 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import interrupting, limits
+from kbcore import limits
 from kbcore.errors import ResourceLimit, ViewDamaged, ViewForeign
+from kbcore.process import interrupting
 from kbcore.text import terms
 from kbcore.text.escaping import in_quotes
 from kbcore.view import as_of

@@ -11,9 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kbcore import interrupting, limits
+from kbcore import limits
 from kbcore.errors import ViewDamaged
 from kbcore.model.graph import Node
+from kbcore.process import interrupting
 from kbcore.view import text_documents, text_index
 from kbcore.view.cache_files import FORMER_TEXT, TEXT, CacheFiles
 from kbcore.view.text_documents import Reader

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from kbcore import interrupting
 from kbcore.errors import (
     GitUnusable,
     InvalidConfig,
     KBError,
     StorageError,
 )
+from kbcore.process import interrupting
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 from kbcore.sync.active_extractors import wanted

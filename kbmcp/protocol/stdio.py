@@ -27,7 +27,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from kbcore.errors import ResourceLimit
-from kbcore.process_limits import exhausted
+from kbcore.process.system_limits import exhausted
 from kbcore.text.escaping import escaped_json
 from kbmcp.protocol.json_rpc import (
     MAX_MESSAGE_BYTES,

@@ -26,7 +26,7 @@ from mcp.server.subscriptions import (
 from mcp.shared.exceptions import MCPError
 
 from kbcore.errors import KBError, LimitExceeded, NotFound
-from kbcore.process_limits import exhausted
+from kbcore.process.system_limits import exhausted
 from kbmcp.resources import resource_digests, resource_list
 from kbmcp.resources.resource_digests import BranchSnapshot, Mark
 from kbmcp.resources.resource_list import RequestedResource

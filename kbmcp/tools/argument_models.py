@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kbcore import limits
 from kbcore.errors import Problem
+from kbcore.errors.remedies import kb
 from kbcore.model.changeset import Mode
-from kbcore.remedies import kb
 from kbcore.text.suggest import nearest
 from kbcore.text.wording import one_of
 from kbmcp.tools.refusals import allowed_names, must_be, wrong_kind

@@ -20,10 +20,11 @@ from weakref import WeakKeyDictionary
 import msgspec
 from anyio import Lock
 
-from kbcore import __version__, interrupting, limits
+from kbcore import __version__, limits
 from kbcore.errors import KBError, UnexpectedBranch
-from kbcore.interrupting import CurrentWork, Stopped
-from kbcore.process_limits import exhausted
+from kbcore.process import interrupting
+from kbcore.process.interrupting import CurrentWork, Stopped
+from kbcore.process.system_limits import exhausted
 from kbcore.text.escaping import escape_and_cut
 from kbmcp.protocol.call_queue import CallQueue
 from kbmcp.protocol.worker_threads import WorkerThreads

@@ -1,7 +1,7 @@
 """The next step for a client of the tools: the remedy of each error, and the core's remedies as tool calls.
 
-The core marks the commands in its remedies (``kbcore.remedies``). Here a command that is also a tool becomes the tool,
-and what only the command line does becomes something to ask the user for, so that every hint can be followed.
+The core marks the commands in its remedies (``kbcore.errors.remedies``). Here a command that is also a tool becomes the
+tool, and what only the command line does becomes something to ask the user for, so that every hint can be followed.
 A tool has one key, such as ``kb.query``; it is listed in one of two spellings and understood in both.
 """
 
@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import KBError
+from kbcore.errors.remedies import Command, Part, by_front_end, kb, render
 from kbcore.ids import is_link_id
-from kbcore.remedies import Command, Part, by_front_end, kb, render
 from kbcore.storage.files import WRITABLE_ROOT
 from kbcore.text.escaping import in_quotes
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kbcore.errors import InvalidQuery, Problem
-from kbcore.remedies import kb
+from kbcore.errors.remedies import kb
 from kbcore.text import cursor as cursors
 from kbcore.text.escaping import in_quotes
 from kbmcp.tools.argument_models import HistoryArguments

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kbcore.errors.remedies import kb
 from kbcore.kip import syntax as s
 from kbcore.kip.errors import RESOURCE, refused
 from kbcore.kip.run import Piece, Reading, Response
-from kbcore.remedies import kb
 from kbmcp.tools.answers import PAGE_CHARS, cut_deep, leading, length_of
 
 _ROOM: Final = PAGE_CHARS - 200

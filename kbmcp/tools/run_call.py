@@ -18,11 +18,12 @@ import anyio
 import mcp_types as types
 import msgspec
 
-from kbcore import interrupting, progress
+from kbcore import progress
 from kbcore.errors import Interrupted, InvalidQuery, KBError, LimitExceeded, Problem
-from kbcore.interrupting import CurrentWork, Stopped
 from kbcore.limits import MIB
-from kbcore.process_limits import check_room, exhausted
+from kbcore.process import interrupting
+from kbcore.process.interrupting import CurrentWork, Stopped
+from kbcore.process.system_limits import check_room, exhausted
 from kbmcp.protocol.call_queue import Ticket
 from kbmcp.tools import answers, hints
 from kbmcp.tools.answers import Payload

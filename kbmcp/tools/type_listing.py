@@ -23,7 +23,7 @@ from anyio.abc import TaskGroup
 from kbcore.errors import KBError
 from kbcore.model.concepts import DEFINING, PREDICATE, TYPE
 from kbcore.model.schema import CORE, Schema
-from kbcore.process_limits import exhausted
+from kbcore.process.system_limits import exhausted
 from kbmcp.protocol.worker_threads import WorkerThreads
 from kbmcp.tools.argument_models import SchemaNames
 from kbmcp.tools.call import Call, Service

@@ -11,8 +11,8 @@ import pytest
 from kbcli.invocation import exits
 from kbcli.terminal.output import Output
 from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem, of_problems
-from kbcore.process_limits import exhausted
-from kbcore.remedies import for_shell
+from kbcore.errors.remedies import for_shell
+from kbcore.process.system_limits import exhausted
 from tests.support.processes.fenced import as_somebody
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"

@@ -24,7 +24,7 @@ _BEGUN = "begun"
 PROGRAM = """
 import sys
 from kbcli import app
-from kbcore import interrupting
+from kbcore.process import interrupting
 {patch}
 sys.exit(app.main(sys.argv[1:]))
 """

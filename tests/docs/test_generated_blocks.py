@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.remedies import for_shell
+from kbcore.errors.remedies import for_shell
 from tests.support.docs.regenerate_docs import BLOCKS, COMMAND, DOCS, Block, error_classes, error_table
 
 

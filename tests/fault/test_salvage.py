@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kbcore import interrupting, limits
+from kbcore import limits
 from kbcore.editing.renaming import rename
 from kbcore.errors import (
     Damaged,
@@ -20,6 +20,7 @@ from kbcore.errors import (
 from kbcore.maintenance.compacting import compact
 from kbcore.maintenance.repair import rebuild_head
 from kbcore.maintenance.salvage import salvage
+from kbcore.process import interrupting
 from kbcore.storage import head, layout, verify
 from kbcore.storage.fs import RealFs
 from kbcore.store.history.log import Selection, log, record_json

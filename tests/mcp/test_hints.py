@@ -10,7 +10,7 @@ import pytest
 
 from kbcore import errors
 from kbcore.errors import KBError, Problem
-from kbcore.remedies import by_front_end, kb
+from kbcore.errors.remedies import by_front_end, kb
 from kbmcp.tools.hints import hint_for, in_tool_words
 from kbmcp.tools.tool_list import TOOLS
 from tests.mcp.agents import direct

@@ -134,7 +134,7 @@ def test_a_write_that_failed_says_that_nothing_was_written():
 def test_an_interrupted_call_says_that_nothing_was_written_only_where_it_writes(project, key, writes):
     import anyio
 
-    from kbcore.interrupting import Stopped
+    from kbcore.process.interrupting import Stopped
     from kbmcp.tools.call import Client, ServerOptions, Service
     from kbmcp.tools.run_call import run_tool
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kbcore.errors import NotFound, StorageError
+from kbcore.errors.remedies import for_shell
 from kbcore.maintenance import redacted_files, redaction
 from kbcore.maintenance.doctor import diagnose
 from kbcore.maintenance.findings import DoctorFinding
@@ -20,7 +21,6 @@ from kbcore.maintenance.redaction import RedactAnswer, Wanted
 from kbcore.model.claims.change import CONFIRMED, AddMember
 from kbcore.model.claims.change_file import ReadChanges
 from kbcore.model.redaction.target import Target, pattern_of
-from kbcore.remedies import for_shell
 from kbcore.share import backup_ref
 from kbcore.share.backup_ref import Fetched, Pushed
 from kbcore.share.health import sharing_findings

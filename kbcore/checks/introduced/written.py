@@ -18,10 +18,10 @@ from kbcore.checks.introduced.before_after import Sides
 from kbcore.checks.introduced.compare import introduced
 from kbcore.checks.introduced.misspelled import misspelled
 from kbcore.errors import KBError, NotFound, Rejected
+from kbcore.errors.remedies import kb
 from kbcore.model.changeset import Changeset
 from kbcore.model.renames import renamed_in
 from kbcore.model.state import Changes, Draft, without_hidden
-from kbcore.remedies import kb
 from kbcore.rules import RULES, Violation, orphans, suspect_edge
 from kbcore.rules.accepted import BaselineEntry, key_of
 from kbcore.store import apply, dry_run

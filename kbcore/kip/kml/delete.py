@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kbcore.errors.remedies import kb
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json
 from kbcore.kip.errors import CONSTRAINT, IMMUTABLE, refused
@@ -16,7 +17,6 @@ from kbcore.kip.kml.work import CommandDrafts, Draft, besides_kind
 from kbcore.kip.names import GIVEN
 from kbcore.model.graph import CLIENT, FORMER_KEY, Link
 from kbcore.model.state import Changes
-from kbcore.remedies import kb
 from kbcore.text.escaping import in_quotes
 
 _STAMPS: Final = frozenset({CREATED, UPDATED})

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from kbcore.errors.remedies import kb
 from kbcore.kip import syntax as s
 from kbcore.kip.confidence import DECAYED, confirmed_at
 from kbcore.kip.elements import CONTESTED_KEY, in_order, link_json, node_json
@@ -23,7 +24,6 @@ from kbcore.kip.names import concept_id
 from kbcore.model.concepts import ARCHIVED, DOMAIN, IN_DOMAIN, UNSORTED, VOCABULARY
 from kbcore.model.graph import CLIENT, FORMER_IDS, FORMER_KEY, Link, Node, former_ids
 from kbcore.model.values import is_same
-from kbcore.remedies import kb
 from kbcore.store.planning.conflicts import contested_in
 from kbcore.text.escaping import in_quotes
 

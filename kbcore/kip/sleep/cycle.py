@@ -15,6 +15,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import AlreadyAsleep, InvalidQuery, KBError
+from kbcore.errors.remedies import kb
 from kbcore.kip.kml.intent import Intent, changeset_of
 from kbcore.kip.kml.refusals import DraftSources
 from kbcore.kip.sleep import decay, domains, duplicates, events, finish, placing, similar, tasks
@@ -26,7 +27,6 @@ from kbcore.kip.sleep.worklist import WorklistPage, page
 from kbcore.model.changeset import digest_of
 from kbcore.model.state import Draft, Stamp
 from kbcore.model.values import normal_time
-from kbcore.remedies import kb
 from kbcore.storage import lock
 from kbcore.store import dry_run
 from kbcore.store.apply import planner

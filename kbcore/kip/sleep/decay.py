@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from kbcore.errors.remedies import shell
 from kbcore.kip.confidence import DECAYED, LAST_WRITTEN, SINCE
 from kbcore.kip.sleep.memory import Memory, hours_between, moved
 from kbcore.kip.sleep.phase import LATER, PhaseResult
 from kbcore.kip.sleep.placing import FILES
 from kbcore.model.concepts import DEFINING
 from kbcore.model.values import normal_time
-from kbcore.remedies import shell
 from kbcore.rules.stale_edges import stale_edges
 from kbcore.view.history import settled
 

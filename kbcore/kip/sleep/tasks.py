@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kbcore.errors import KipRefused
+from kbcore.errors.remedies import shell
 from kbcore.kip import syntax as s
 from kbcore.kip.confidence import created_at
 from kbcore.kip.kml.drafts import NodeDraft
@@ -16,7 +17,6 @@ from kbcore.kip.sleep.memory import Memory
 from kbcore.kip.sleep.phase import LATER, PhaseResult
 from kbcore.kip.sleep.writing import edit, put_away
 from kbcore.model.concepts import DEFINING, VOCABULARY
-from kbcore.remedies import shell
 from kbcore.store.planning.conflicts import contested_in
 
 ARCHIVE: Final = "archive"

@@ -25,9 +25,9 @@ import msgspec
 from kbcore import limits
 from kbcore.clock import SystemClock
 from kbcore.errors import InvalidConfig, Problem, PrologUnavailable
+from kbcore.errors.remedies import shell
 from kbcore.logic.engine.libraries import PRELOADED, names_term
 from kbcore.logic.engine.terms import atom
-from kbcore.remedies import shell
 from kbcore.storage.scratch import user_folder
 
 EngineName = Literal["native", "wasm"]

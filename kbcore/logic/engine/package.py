@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from kbcore.errors import PrologUnavailable
+from kbcore.errors.remedies import kb
 from kbcore.logic.engine.installation import (
     PACKAGE,
     PACKAGE_FILES,
@@ -24,7 +25,6 @@ from kbcore.logic.engine.installation import (
     node_programs,
     package_folder,
 )
-from kbcore.remedies import kb
 
 _SHA512: Final = "IkffjSlJx9SHqpaluuRxku7R11/tqpZQg/iPjyoIC7heZ8Y1lzIhQR8ddDGSyVN15WD3mYw3CxrWoco5zizr0Q=="
 """The digest of the package file, as the registry gives it (``dist.integrity``)."""

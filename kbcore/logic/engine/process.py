@@ -19,11 +19,12 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from kbcore import interrupting, limits
+from kbcore import limits
 from kbcore.clock import SystemClock
 from kbcore.limits import MIB
 from kbcore.logic.engine.installation import Launch
 from kbcore.logic.engine.libraries import LISTED, names_term
+from kbcore.process import interrupting
 
 Reason = Literal["timeout", "memory", "stack", "killed", "crash"]
 """It was ended here for its time or its memory; or it ended because its stack was used up, was killed, or died."""

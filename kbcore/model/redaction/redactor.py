@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import InvalidQuery
+from kbcore.errors.remedies import kb
 from kbcore.ids import link_id
 from kbcore.model import canonical, record
 from kbcore.model.claims.change import (
@@ -35,7 +36,6 @@ from kbcore.model.record import EPOCH, IMPORT, REDACTION, REPAIR, SALVAGE, SYNC,
 from kbcore.model.redaction.changes import is_taken, without_claims
 from kbcore.model.redaction.target import CLAUSE, NAME, Target, names_of
 from kbcore.model.redaction.texts import Texts, is_hashed_name, texts_of
-from kbcore.remedies import kb
 
 _RESERVED: Final = frozenset({SYNC, IMPORT, REPAIR, EPOCH, SALVAGE, UNPROVEN, REDACTION})
 _KEY_OF_CLAUSE: Final = "attributes.key"

@@ -9,7 +9,7 @@ import msgspec
 
 from kbcore import git, ids
 from kbcore.errors import UnknownBranch
-from kbcore.remedies import shell
+from kbcore.errors.remedies import shell
 from kbcore.store.branches import moves
 from kbcore.store.branches.stores import stores
 from kbcore.store.workspace import Workspace, moved

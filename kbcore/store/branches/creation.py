@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from kbcore.errors import InvalidQuery
-from kbcore.remedies import shell
+from kbcore.errors.remedies import shell
 from kbcore.storage import branchdir, gitref
 from kbcore.storage.gitref import Verdict
 from kbcore.store import pointer, unread

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from kbcore.errors import KBError, StoreWentBack
-from kbcore.remedies import shell
+from kbcore.errors.remedies import shell
 from kbcore.storage import files, head
 from kbcore.storage.loss import Loss, missing
 from kbcore.store import relocation, unread

@@ -9,7 +9,7 @@ import msgspec
 
 from kbcore import git
 from kbcore.errors import Damaged, Incompatible
-from kbcore.remedies import shell
+from kbcore.errors.remedies import shell
 from kbcore.storage import journal
 from kbcore.store.branches.stores import former, in_git
 from kbcore.store.workspace import Workspace

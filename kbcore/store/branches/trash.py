@@ -19,7 +19,7 @@ import msgspec
 
 from kbcore import clock, git, ids
 from kbcore.errors import Damaged, Incompatible, JournalCorrupt, UnknownBranch
-from kbcore.remedies import shell
+from kbcore.errors.remedies import shell
 from kbcore.storage import branchdir, files, gitref, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.trashed import TrashedStore, aside_of

@@ -11,13 +11,13 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import HistoryPruned, NotFound, Problem
+from kbcore.errors.remedies import for_shell, kb
 from kbcore.ids import is_link_id
 from kbcore.model.graph import former_ids
 from kbcore.model.record import EPOCH, MERGE, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN, ChangeOperation
 from kbcore.model.renames import joined
 from kbcore.model.state import Change
 from kbcore.query.former import called_again, created_seqs, passed_on, successor
-from kbcore.remedies import for_shell, kb
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.history import moment, shown
 from kbcore.store.history.reach import check_record, first_record, not_listed

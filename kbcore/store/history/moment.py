@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from kbcore.errors import Damaged, HistoryPruned, InvalidQuery
-from kbcore.remedies import kb
+from kbcore.errors.remedies import kb
 from kbcore.storage.places import record_range
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.history.reach import is_pruned

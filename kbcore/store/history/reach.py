@@ -9,7 +9,7 @@ in ``gaps``.
 from __future__ import annotations
 
 from kbcore.errors import NotFound
-from kbcore.remedies import kb
+from kbcore.errors.remedies import kb
 from kbcore.view.gaps import Earlier, earlier, out_of_reach
 from kbcore.view.view import View
 

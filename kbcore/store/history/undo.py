@@ -13,13 +13,13 @@ import msgspec
 
 from kbcore import gc_pause, limits
 from kbcore.errors import ContentRedacted, InvalidQuery, LimitExceeded, NotFound
+from kbcore.errors.remedies import kb
 from kbcore.model.changeset import check_frame, digest_of
 from kbcore.model.concepts import DEFINING, extended
 from kbcore.model.folding import apply
 from kbcore.model.read_set import needs
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Draft, Stamp, StateReads
-from kbcore.remedies import kb
 from kbcore.storage.places import record_range
 from kbcore.store.answers import Outcome
 from kbcore.store.apply import Noting, defines, users

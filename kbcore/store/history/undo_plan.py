@@ -12,6 +12,7 @@ import msgspec
 
 from kbcore import limits, progress
 from kbcore.errors import Problem, RevertConflict
+from kbcore.errors.remedies import by_front_end, kb
 from kbcore.ids import link_id
 from kbcore.model import inverse
 from kbcore.model.bare_links import resolve
@@ -22,7 +23,6 @@ from kbcore.model.read_set import ReadSet, needs
 from kbcore.model.record import Operation, StateLink, WithdrawLink
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Stamp, State
-from kbcore.remedies import by_front_end, kb
 from kbcore.store.history.broken import Base, BrokenEdge, broken_by, edges_before, types_of
 from kbcore.store.history.names import RenamesSince
 from kbcore.store.history.shown import edge_name

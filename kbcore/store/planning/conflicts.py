@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from kbcore.errors.remedies import EdgeWords, decision, kb
 from kbcore.model.changeset import EdgeWrite, EntityWrite
 from kbcore.model.claims.fold import DELETED, ID
 from kbcore.model.graph import CONTESTED, Link, Node, contested_note
-from kbcore.remedies import EdgeWords, decision, kb
 from kbcore.store.planning.findings import PlanBuilder
 from kbcore.text.escaping import in_quotes
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kbcore.errors import DerivedFact
+from kbcore.errors.remedies import by_front_end, kb
 from kbcore.model.changeset import EdgeDelete, EntityDelete
 from kbcore.model.graph import CLIENT, Link
 from kbcore.model.record import DropNode, WithdrawLink
-from kbcore.remedies import by_front_end, kb
 from kbcore.store.planning.findings import PlanBuilder, edge_words, stated_problem
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean

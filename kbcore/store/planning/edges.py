@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kbcore.errors.remedies import kb
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import Changeset, EdgeWrite
 from kbcore.model.concepts import ORIGIN, PREDICATE, how_to_add
@@ -14,7 +15,6 @@ from kbcore.model.record import ConfirmLink, PutNode, StateLink
 from kbcore.model.schema import LINK
 from kbcore.model.state import Changes
 from kbcore.model.values import is_same, normal_time
-from kbcore.remedies import kb
 from kbcore.store.planning.conflicts import choose, settle
 from kbcore.store.planning.findings import PlanBuilder, edge_words, members_wanted
 from kbcore.text.escaping import in_quotes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kbcore.errors.remedies import kb
 from kbcore.model.changeset import SET_BY_KB, EntityWrite
 from kbcore.model.concepts import DEFINING, ORIGIN, STYLE_WORDS, TYPE, Concept, how_to_add, is_well_named
 from kbcore.model.graph import CORE_FIELDS, FORMER_IDS, FORMER_KEY, STAMPS, Node, former_ids, former_ids_of
@@ -19,7 +20,6 @@ from kbcore.model.schema import (
     is_hidden,
 )
 from kbcore.model.values import is_same, normal_time
-from kbcore.remedies import kb
 from kbcore.store.planning.conflicts import choose, settle
 from kbcore.store.planning.findings import PlanBuilder, members_wanted
 from kbcore.text.escaping import in_quotes

@@ -21,14 +21,14 @@ from kbcore.errors import (
     StaleBase,
     of_problems,
 )
+from kbcore.errors.remedies import kb
+from kbcore.errors.secrets import secrets_in
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import LEAVE_OUT, SET_BY_KB, Changeset, EdgeWrite, EntityWrite
 from kbcore.model.graph import OBJECT_FIELDS, Link, Node, SourceFile, contested_note, is_contested_note
 from kbcore.model.record import Operation
 from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp, State
-from kbcore.remedies import kb
-from kbcore.secrets import secrets_in
 from kbcore.text.escaping import in_quotes, json_text
 from kbcore.text.wording import pluralize, shortened, some_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from kbcli import hooks
 from kbcore.errors import InvalidQuery
-from kbcore.remedies import Command, parts_of
+from kbcore.errors.remedies import Command, parts_of
 from tests.support.repository.hooks import (
     EVENTS,
     calls,

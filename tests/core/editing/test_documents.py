@@ -24,7 +24,7 @@ from kbcore.errors import (
     NotSynced,
     StaleBase,
 )
-from kbcore.interrupting import Stopped
+from kbcore.process.interrupting import Stopped
 from kbcore.store.answers import Outcome
 from kbcore.store.write_request import Author
 from tests.support.disk.saving import saving_while_written

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from kbcore import interrupting
 from kbcore.errors import GitUnusable
 from kbcore.git import LOCAL_ENV_VARS, find_repository, hooks_dir
 from kbcore.git.commands import run_git, run_plain
-from kbcore.interrupting import CurrentWork, Stopped
+from kbcore.process import interrupting
+from kbcore.process.interrupting import CurrentWork, Stopped
 from tests.support.repository.repos import add_submodule, add_worktree, git, git_env, make_repository, set_trap
 
 ENV = git_env()

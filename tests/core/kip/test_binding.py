@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from kbcore.errors import KipRefused
+from kbcore.errors.remedies import render
 from kbcore.kip import syntax as s
 from kbcore.kip.binding import bind, placeholders, read
 from kbcore.kip.parsing import parse
-from kbcore.remedies import render
 from tests.support.effort.scale import tries
 from tests.support.generators.kip_trees import JSON, commands
 

@@ -8,10 +8,10 @@ import pytest
 
 from kbcore import limits
 from kbcore.errors import PrologFailed
+from kbcore.errors.remedies import for_shell
 from kbcore.limits import MAX_ARITY, MIB
 from kbcore.logic import contents
 from kbcore.logic.clauses import ClauseChange, NewClause
-from kbcore.remedies import for_shell
 from tests.support.logic.workspaces import LogicProject, logic_project
 from tests.support.repository.repos import git_env
 

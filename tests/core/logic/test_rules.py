@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore import interrupting, rules
-from kbcore.interrupting import CurrentWork, Stopped
+from kbcore import rules
 from kbcore.limits import MAX_RULE_FINDINGS, MAX_RULE_MESSAGE_CHARS
 from kbcore.logic.engine.installation import node_programs
 from kbcore.logic.graph_facts import all_facts
 from kbcore.logic.nesting import TOO_DEEP
 from kbcore.logic.rules import RulesEngine
 from kbcore.model.schema import CORE
+from kbcore.process import interrupting
+from kbcore.process.interrupting import CurrentWork, Stopped
 from kbcore.rules import CheckReport, RuleContext, load_rules
 from kbcore.view.relations import RELATIONS
 from kbcore.view.sandbox import Sandbox, TimeLeft, Times

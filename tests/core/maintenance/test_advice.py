@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from kbcore.errors import KBError, StoreWentBack
+from kbcore.errors.remedies import for_shell
 from kbcore.maintenance import epochs
 from kbcore.maintenance.caches import witnesses
 from kbcore.maintenance.compacting import compact
 from kbcore.maintenance.salvage import salvage
-from kbcore.remedies import for_shell
 from kbcore.store.branches import lost
 from tests.core.store.branches.losing import accepted, copied, fresh, put, put_back, store_of
 from tests.support.processes.cli import run_kb

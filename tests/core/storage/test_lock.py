@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from kbcore import interrupting
 from kbcore.clock import SystemClock
 from kbcore.errors import LockTimeout, LockUnsupported, StorageError
+from kbcore.process import interrupting
 from kbcore.storage import lock
 from tests.core.storage.making import CLOCK, FS, FakeClock
 from tests.support.disk.faultfs import FailingFs, LoggingFs

@@ -15,7 +15,6 @@ import duckdb
 import msgspec
 import pytest
 
-from kbcore import interrupting
 from kbcore.clock import SystemClock
 from kbcore.errors import (
     JournalCorrupt,
@@ -25,6 +24,7 @@ from kbcore.limits import MIB
 from kbcore.model.changeset import Changeset, parse, parse_deletion
 from kbcore.model.record import PutNode
 from kbcore.model.state import Draft, Stamp
+from kbcore.process import interrupting
 from kbcore.storage.fs import LOCK_EXCLUSIVE
 from kbcore.store.apply import MOST_PRELOADED, preloading
 from kbcore.store.branch_store import BranchStore

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from kbcore import interrupting
 from kbcore.clock import SystemClock
 from kbcore.errors import (
     BranchMoved,
@@ -27,6 +26,7 @@ from kbcore.errors import (
 from kbcore.model.read_set import NOTHING
 from kbcore.model.record import DropNode
 from kbcore.model.state import Changes, Draft, Stamp
+from kbcore.process import interrupting
 from kbcore.storage import lock
 from kbcore.storage.bug_reports import BUGS
 from kbcore.storage.head import Head

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kbcore import interrupting
 from kbcore.clock import SystemClock
 from kbcore.errors import (
     ResourceLimit,
 )
 from kbcore.limits import MIB
+from kbcore.process import interrupting
 from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
 from kbcore.store.branch_store import BranchStore

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from kbcore import interrupting
-from kbcore.interrupting import CurrentWork, Stopped
 from kbcore.limits import MAX_READERS, MAX_VIEWS
 from kbcore.model.record import PutNode
+from kbcore.process import interrupting
+from kbcore.process.interrupting import CurrentWork, Stopped
 from kbcore.storage.fs import RealFs
 from kbcore.store.write_request import Request
 from tests.support.repository.stores import AUTHOR, Stored, planner

@@ -8,9 +8,9 @@ import threading
 import duckdb
 import pytest
 
-from kbcore import interrupting
 from kbcore.errors import StatementTimeout
-from kbcore.interrupting import CurrentWork, Stopped
+from kbcore.process import interrupting
+from kbcore.process.interrupting import CurrentWork, Stopped
 from kbcore.view import database, table_creation
 from kbcore.view.database import StatementRefused
 from tests.support.views.large import SLOW

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore import interrupting
 from kbcore.errors import StatementTimeout, ViewDamaged, ViewForeign
+from kbcore.process import interrupting
 from kbcore.view import database, text_documents, text_index
 from kbcore.view.text_index import TextIndex
 from kbcore.view.text_query import Alternative, Match, Ranking

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from kbcore import interrupting
 from kbcore.clock import SystemClock
 from kbcore.errors import StatementTimeout
-from kbcore.interrupting import CurrentWork, Stopped
 from kbcore.model.record import PutNode
+from kbcore.process import interrupting
+from kbcore.process.interrupting import CurrentWork, Stopped
 from kbcore.storage import lock
 from kbcore.storage.layout import LOCK
 from kbcore.store.write_request import Request

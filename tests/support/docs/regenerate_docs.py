@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kbcore.config.template import default_config_text
 from kbcore.errors import KBError
+from kbcore.errors.remedies import for_shell
 from kbcore.extract.sources import profiles
 from kbcore.kip.errors import CODES
 from kbcore.kip.failures import KIP_CODES
@@ -21,7 +22,6 @@ from kbcore.kip.grammar import GRAMMAR, TOKENS
 from kbcore.kip.reference import SYNTAX
 from kbcore.model.schema import CORE
 from kbcore.model.schema_text import core_schema_text
-from kbcore.remedies import for_shell
 from tests.support.docs.help_pages import command_index, help_blocks, help_of
 from tests.support.docs.limit_table import limit_table
 from tests.support.docs.rule_pages import relation_tables, rule_sections

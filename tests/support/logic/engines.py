@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from kbcore.errors import PrologUnavailable
+from kbcore.errors.remedies import for_shell
 from kbcore.logic.engine.installation import ENGINE_VARIABLE, ENGINES, available
 from kbcore.logic.engine.package import install
-from kbcore.remedies import for_shell
 from tests.support.repository.repos import OWN_DATA_HOME, git_env, use_empty_home
 
 __all__ = ["ENGINES", "engine_folders", "engine_variables", "hide_wheel", "is_running", "why_missing"]

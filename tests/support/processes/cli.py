@@ -29,7 +29,7 @@ DOCUMENTS = {
 
 
 def worded(text: str) -> str:
-    """Return an answer, after a look that every command in it was worded (``kbcore.remedies``)."""
+    """Return an answer, after a look that every command in it was worded (``kbcore.errors.remedies``)."""
     assert not re.search(r"(?:\x02|\\x02|\\u0002)[CWR]\[", text), text
     return text
 

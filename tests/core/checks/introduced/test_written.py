@@ -19,9 +19,9 @@ from kbcore.editing.documents import WriteTarget
 from kbcore.editing.renaming import rename
 from kbcore.editing.setting import set_fields
 from kbcore.errors import KBError
+from kbcore.errors.remedies import for_shell
 from kbcore.model import changeset
 from kbcore.model.state import Draft
-from kbcore.remedies import for_shell
 from kbcore.rules import CheckReport, acyclic, orphans
 from kbcore.store import apply, branches
 from kbcore.store.answers import Outcome

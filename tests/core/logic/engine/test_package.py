@@ -18,6 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from kbcore.errors import PrologUnavailable
+from kbcore.errors.remedies import for_shell
 from kbcore.logic.engine.installation import (
     PACKAGE,
     PACKAGE_FILES,
@@ -27,7 +28,6 @@ from kbcore.logic.engine.installation import (
     package_folder,
 )
 from kbcore.logic.engine.package import install
-from kbcore.remedies import for_shell
 from tests.support.logic.engines import hide_wheel
 from tests.support.repository.repos import git_env
 

@@ -10,10 +10,10 @@ import pytest
 
 from kbcore.clock import SystemClock
 from kbcore.errors import InvalidQuery, NotFound
+from kbcore.errors.remedies import for_shell, kb
 from kbcore.ids import link_id
 from kbcore.model import record
 from kbcore.model.record import Record
-from kbcore.remedies import for_shell, kb
 from kbcore.storage import journal
 from kbcore.store import branches
 from kbcore.store.history.log import Selection, count_operations, log, missing, operations_from, record_json

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kbcore.secrets import masked
+from kbcore.errors.secrets import masked
 
 Lead = Literal["", "Run", "run", "See", "see"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbcore.errors import InvalidChangeset, KBError, Problem, of_problems
-from kbcore.remedies import kb
+from kbcore.errors.remedies import kb
 from kbcore.rules import Violation
 from kbcore.rules.accepted import key_of, read_baseline
 from kbcore.rules.conflict import RULE as CONFLICT

@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import ResourceLimit
-from kbcore.interrupting import with_write_state
 from kbcore.limits import DATABASE_ROOM_BYTES, MAX_READERS, MIB, MIN_ADDRESS_BYTES
+from kbcore.process.interrupting import with_write_state
 
 _PAGES: Final = Path("/proc/self/statm")
 _LIMITS: Final = (("ulimit -v", resource.RLIMIT_AS, 0), ("ulimit -d", resource.RLIMIT_DATA, 5))

@@ -10,14 +10,14 @@ import textwrap
 import pytest
 
 from kbcore.limits import MIB
-from kbcore.process_limits import AddressSpace, exhausted
+from kbcore.process.system_limits import AddressSpace, exhausted
 
 
 def in_process(code: str) -> dict[str, object]:
     """Run code in a process of its own, which may limit itself, and return what it prints as JSON."""
     begin = """
         import json, resource, threading
-        from kbcore import process_limits
+        from kbcore.process import system_limits
         from kbcore.limits import MIB
         taken = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
         def limit(left_mib):
@@ -35,11 +35,11 @@ def test_without_a_limit_nothing_is_refused_and_nothing_changed() -> None:
     found = in_process("""
         for number in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
             resource.setrlimit(number, (resource.getrlimit(number)[1],) * 2)
-        process_limits.prepare()
-        is_limited = process_limits.address_space() is not None
+        system_limits.prepare()
+        is_limited = system_limits.address_space() is not None
         if not is_limited:
-            process_limits.check_room()
-        print(json.dumps({"is_limited": is_limited, "env": process_limits.child_environment()}))
+            system_limits.check_room()
+        print(json.dumps({"is_limited": is_limited, "env": system_limits.child_environment()}))
     """)
     if found["is_limited"]:
         pytest.skip("a hard limit of the address space, which nobody but root can raise")
@@ -58,7 +58,7 @@ def test_a_thread_that_lacks_memory_is_reported_as_memory() -> None:
         try:
             threading.Thread(target=print).start()
         except RuntimeError as error:
-            known = process_limits.exhausted(error, may_be_written=True)
+            known = system_limits.exhausted(error, may_be_written=True)
         print(json.dumps(known.as_json()))
     """)
     assert str(found["message"]).startswith("There is no more of the address space of this process (`ulimit -v`, ")
@@ -70,8 +70,8 @@ def test_a_database_is_not_begun_where_too_little_is_left() -> None:
     found = in_process("""
         limit(100)
         try:
-            process_limits.check_room()
-        except process_limits.ResourceLimit as error:
+            system_limits.check_room()
+        except system_limits.ResourceLimit as error:
             print(json.dumps(error.as_json()))
     """)
     assert "a database needs 128 MiB to begin" in str(found["message"])
@@ -91,7 +91,7 @@ def test_threads_of_a_limited_process_share_one_heap() -> None:
     """Each heap would take 64 MiB of the address space."""
     found = in_process("""
         limit(900)
-        process_limits.prepare()
+        system_limits.prepare()
         end, threads = threading.Event(), []
         for _ in range(4):
             threads.append(threading.Thread(target=lambda: (bytearray(100_000), end.wait())))

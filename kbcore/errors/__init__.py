@@ -1,4 +1,7 @@
-"""Every error that KB raises on purpose; each class fixes its code, exit status and remedy.
+"""Owns every error that KB raises on purpose; each class fixes its code, exit status and remedy.
+
+Offers the classes, the commands in remedies (``remedies``), and the masking of what looks like a secret (``secrets``).
+Never asks which front end shows an error, and opens nothing.
 
 KBError
 ├─ Rejected       nothing written, correct the request
@@ -30,8 +33,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 import msgspec
 
 from kbcore import limits
-from kbcore.remedies import for_shell, kb, referral
-from kbcore.secrets import mask_fields, masked, masked_in
+from kbcore.errors.remedies import for_shell, kb, referral
+from kbcore.errors.secrets import mask_fields, masked, masked_in
 
 Applied = Literal["no", "yes", "unknown"]
 
@@ -39,9 +42,9 @@ Applied = Literal["no", "yes", "unknown"]
 class Problem(msgspec.Struct, frozen=True):
     """One thing wrong with a request, at one place.
 
-    ``path`` is a JSON path such as ``$.entities[0].title``; ``code`` is stable; ``remedy`` says what to do
-    (``kbcore.remedies``); ``source`` is the file that states the fact, and ``line`` its line, counted from 1, 0 where
-    it is not known. ``subject`` is the id of the element that the message names, "" where it names none; ``field`` and
+    ``path`` is a JSON path such as ``$.entities[0].title``; ``code`` is stable; ``remedy`` says what to do (the module
+    ``remedies``); ``source`` is the file that states the fact, and ``line`` its line, counted from 1, 0 where it is not
+    known. ``subject`` is the id of the element that the message names, "" where it names none; ``field`` and
     ``values`` say without words what of it is wrong. What looks like a secret in the message or the remedy is masked.
     """
 

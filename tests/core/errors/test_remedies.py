@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.errors import DerivedFact, KBError, Problem
-from kbcore.remedies import Command, Wording, by_front_end, for_shell, kb, located, parts_of, render, shell
+from kbcore.errors.remedies import Command, Wording, by_front_end, for_shell, kb, located, parts_of, render, shell
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = st.text(st.characters(exclude_characters="\x02\x03", exclude_categories=["Cs"]), max_size=20)

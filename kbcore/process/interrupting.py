@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 from kbcore import limits
 from kbcore.clock import SystemClock
 from kbcore.errors import KBError, StatementTimeout
-from kbcore.remedies import kb
+from kbcore.errors.remedies import kb
 
 E = TypeVar("E", bound=KBError)
 
@@ -160,10 +160,10 @@ class _Alarm:
 _ALARM: Final = _Alarm()
 os.register_at_fork(after_in_child=_ALARM.reset)
 
-_work: ContextVar[CurrentWork | None] = ContextVar("kbcore.interrupting.work", default=None)
-_is_optional: ContextVar[bool] = ContextVar("kbcore.interrupting.is_optional", default=False)
-_statement_s: ContextVar[float] = ContextVar("kbcore.interrupting.statement_s", default=limits.STATEMENT_S)
-_ends_s: ContextVar[float] = ContextVar("kbcore.interrupting.ends_s", default=math.inf)
+_work: ContextVar[CurrentWork | None] = ContextVar("kbcore.process.interrupting.work", default=None)
+_is_optional: ContextVar[bool] = ContextVar("kbcore.process.interrupting.is_optional", default=False)
+_statement_s: ContextVar[float] = ContextVar("kbcore.process.interrupting.statement_s", default=limits.STATEMENT_S)
+_ends_s: ContextVar[float] = ContextVar("kbcore.process.interrupting.ends_s", default=math.inf)
 
 
 @contextlib.contextmanager
