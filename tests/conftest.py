@@ -95,9 +95,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if _parameters(item).get("engine") in ENGINES and not item.path.is_relative_to(BOTH_ENGINES):
             item.add_marker("one_engine")
     files = [f"{folder}/test_{name}.py" for folder, names in SLOW_FILES.items() for name in names.split()]
-    slow = [Path(__file__).parent / name for name in (*SLOW_FOLDERS, *files)]
-    assert all(place.exists() for place in slow)
-    is_slow = cache(lambda path: any(path.is_relative_to(place) for place in slow))
+    places = [Path(__file__).parent / name for name in (*SLOW_FOLDERS, *files)]
+    assert all(place.exists() for place in places)
+    slow = {*places}
+    is_slow = cache(lambda path: not slow.isdisjoint((path, *path.parents)))
     for item in items:
         if is_slow(item.path) or item.get_closest_marker("sliced") or item.get_closest_marker("one_engine"):
             item.add_marker("slow")

@@ -12,7 +12,6 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -89,17 +88,15 @@ def each_value_once(cases: Sequence[Mapping[str, str]]) -> list[int]:
     ``cases`` have the parameters of each by name.
     """
     used: Counter[tuple[str, str]] = Counter()
-    missing = {value for case in cases for value in case.items()}
+    values = [frozenset(case.items()) for case in cases]
+    missing = set[tuple[str, str]]().union(*values)
     kept = []
     while missing:
-        at = min(range(len(cases)), key=lambda at: _gain(cases[at], missing, used))
+        gains = [len(one & missing) for one in values]
+        most = max(gains)
+        best = (at for at, gain in enumerate(gains) if gain == most)
+        at = min(best, key=lambda at: sum(used[value] for value in values[at]))
         kept.append(at)
-        used.update(cases[at].items())
-        missing -= {*cases[at].items()}
+        used.update(values[at])
+        missing -= values[at]
     return sorted(kept)
-
-
-def _gain(
-    case: Mapping[str, str], missing: AbstractSet[tuple[str, str]], used: Counter[tuple[str, str]]
-) -> tuple[int, int]:
-    return -len(case.items() & missing), sum(used[value] for value in case.items())
