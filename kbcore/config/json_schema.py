@@ -138,10 +138,15 @@ def _extractors() -> _Schema:
         "mentionIds": _says(_TEXTS, "What ids begin with that count in brackets in the text."),
     }
     paths = {"paths": _says(_TEXTS, "Globs of its files.")}
+    code = paths | {
+        "tests": _says(_TEXTS, "Globs of files whose test functions are entities of the type `test`."),
+        "ignore": _says(_TEXTS, "Globs of files that are passed over."),
+    }
     own = {
         "markdown": _or_off("Markdown documents.", markdown),
         "manifest": _or_off("Lists of symbols.", paths),
         "gherkin": _or_off("Feature files.", paths),
+        "code": _or_off("Source code.", code),
     }
     others = {"anyOf": [{"type": "object"}, {"const": False}]}
     found = {"type": "object", "properties": own, "additionalProperties": others}
