@@ -22,7 +22,7 @@ from kbcore.text.wording import some_of
 from kbcore.view import database
 from kbcore.view.base import build
 from kbcore.view.base_stamp import BaseStamp
-from kbcore.view.fold import FoldStart
+from kbcore.view.record_rows import FoldStart
 from kbcore.view.sandbox import Sandbox, TimeLeft, Times
 from kbcore.view.view import View
 

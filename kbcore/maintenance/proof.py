@@ -31,8 +31,8 @@ from kbcore.store.workspace import Workspace
 from kbcore.view import replay
 from kbcore.view.base import open_view
 from kbcore.view.cache_files import VIEW
-from kbcore.view.fold import FoldStart, fold
 from kbcore.view.opening import is_ahead, is_usable
+from kbcore.view.record_rows import FoldStart, fold
 from kbcore.view.tables import ELEMENTS, WHOLE
 from kbcore.view.view import View
 

@@ -31,7 +31,7 @@ from kbcore.store.write_request import Author
 from kbcore.text.wording import pluralize, some_of
 from kbcore.view import claim_filling, replay
 from kbcore.view.claim_index import ClaimIndex
-from kbcore.view.fold import FoldedRecord, fold
+from kbcore.view.record_rows import FoldedRecord, fold
 
 _LEAST_CHARS: Final = 6
 """Shorter texts of values that were taken out are not looked for elsewhere: they may be anything."""

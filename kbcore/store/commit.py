@@ -34,9 +34,9 @@ from kbcore.store.answers import Outcome
 from kbcore.store.write_request import Author, Planner, Request
 from kbcore.view import redacted_changes, replay
 from kbcore.view.cache_files import CacheFiles
-from kbcore.view.fold import FoldedRecord
 from kbcore.view.gaps import absent
 from kbcore.view.pool import ViewPool
+from kbcore.view.record_rows import FoldedRecord
 from kbcore.view.view import View
 
 T = TypeVar("T")

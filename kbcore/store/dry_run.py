@@ -16,8 +16,8 @@ from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Planner, Request
 from kbcore.text.cursor import request_mark
 from kbcore.view.cache_files import CacheFiles
-from kbcore.view.fold import FoldedRecord
 from kbcore.view.pool import ViewPool
+from kbcore.view.record_rows import FoldedRecord
 from kbcore.view.view import View
 
 _NOWHERE: Final = ""

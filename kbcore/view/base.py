@@ -18,7 +18,7 @@ from kbcore.view.background_writer import BackgroundWriter
 from kbcore.view.base_stamp import BaseStamp, write_stamp
 from kbcore.view.cache_files import CacheFiles, refuse_log, room_of
 from kbcore.view.database import Room, quoted
-from kbcore.view.fold import (
+from kbcore.view.record_rows import (
     CHUNK_RECORDS,
     ROW_OF,
     FoldedRecord,

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator
 from kbcore.view import database, table_creation
 from kbcore.view.background_writer import BackgroundWriter
 from kbcore.view.base_stamp import BaseStamp, write_stamp
-from kbcore.view.fold import ROW_OF, RowBatch
+from kbcore.view.record_rows import ROW_OF, RowBatch
 from kbcore.view.relations import Relation
 from kbcore.view.tables import ELEMENTS, RECORD, WHOLE
 

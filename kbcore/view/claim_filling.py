@@ -31,7 +31,7 @@ from kbcore.storage.places import Position
 from kbcore.view import replay
 from kbcore.view.claim_database import ClaimDatabase
 from kbcore.view.claim_index import ClaimIndex, Known, WrittenAt
-from kbcore.view.fold import FoldedRecord
+from kbcore.view.record_rows import FoldedRecord
 
 _NEVER: Final = 2**62
 _AT_ONCE: Final = 1024

@@ -23,7 +23,7 @@ from kbcore.storage.journal import Position
 from kbcore.view import base, replay
 from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.cache_files import CacheFiles
-from kbcore.view.fold import FoldedRecord, FoldStart
+from kbcore.view.record_rows import FoldedRecord, FoldStart
 from kbcore.view.view import View
 
 LOOK_S: Final = 0.05

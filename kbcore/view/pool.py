@@ -23,9 +23,9 @@ from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.view.base import write_first
 from kbcore.view.cache_files import CacheFiles
-from kbcore.view.fold import FoldedRecord
 from kbcore.view.opening import LOOK_S, ViewOpener, basis_of, is_usable
 from kbcore.view.publishing import Publisher, is_due, may_be_due
+from kbcore.view.record_rows import FoldedRecord
 from kbcore.view.view import View
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from kbcore.storage import journal, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef
 from kbcore.storage.journal import Position
-from kbcore.view.fold import FoldedRecord, FoldStart, fold
+from kbcore.view.record_rows import FoldedRecord, FoldStart, fold
 from kbcore.view.tables import Rows
 
 

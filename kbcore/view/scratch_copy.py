@@ -18,8 +18,8 @@ from kbcore.model.state import Changes
 from kbcore.process import interrupting
 from kbcore.view import base, database, table_creation
 from kbcore.view.database import Room, scratch_folder
-from kbcore.view.fold import ROW_OF
 from kbcore.view.history import check_reach
+from kbcore.view.record_rows import ROW_OF
 from kbcore.view.tables import ELEMENTS
 from kbcore.view.view import View
 

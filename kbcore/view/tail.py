@@ -17,7 +17,7 @@ from kbcore.model.graph import FORMER_IDS, Link, Node
 from kbcore.model.record import DropNode, EdgeOperation, ForgetSource, Operation, PutNode, ReadSource
 from kbcore.model.state import Changes
 from kbcore.view import base_rows, database, table_creation
-from kbcore.view.fold import FoldedRecord, RowBatch
+from kbcore.view.record_rows import FoldedRecord, RowBatch
 from kbcore.view.tables import ELEMENTS, RECORD, files_of
 
 _RECENT: Final = 256

@@ -25,9 +25,9 @@ from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.branch_definitions import definitions, is_definition
 from kbcore.view.database import among, quoted
 from kbcore.view.equal_texts import EqualTexts
-from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, FoldedRecord, fold
 from kbcore.view.key_filter import CHANGESETS, LINK_ENDS, LINK_IDS, NODE_IDS, KeyFilter
 from kbcore.view.node_lookups import RowCache, SelectedNodes
+from kbcore.view.record_rows import CHUNK_RECORDS, ROW_OF, FoldedRecord, fold
 from kbcore.view.relations import RELATIONS
 from kbcore.view.tables import ALIASES, ELEMENTS, LINK, NODE, SOURCE, Columns, Likeness, link_of, node_of, source_of
 from kbcore.view.tail import Tail, UnfoldedRecords

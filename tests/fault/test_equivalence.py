@@ -21,8 +21,8 @@ from kbcore.storage.head import Head
 from kbcore.store.history.undo import revert_planner, rollback_planner
 from kbcore.store.write_request import Planner, Request
 from kbcore.view import replay
-from kbcore.view.fold import FoldedRecord, fold
 from kbcore.view.history import state_at
+from kbcore.view.record_rows import FoldedRecord, fold
 from tests.fault.workloads import CLOCK
 from tests.support.disk.disk import File, MemoryDisk
 from tests.support.effort.scale import SEED, in_time, tries

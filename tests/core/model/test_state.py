@@ -12,7 +12,7 @@ from kbcore.ids import link_id
 from kbcore.model.folding import apply
 from kbcore.model.record import ConfirmLink, DropNode, PutNode, StateLink, WithdrawLink
 from kbcore.model.state import Stamp, State
-from kbcore.view.fold import fold
+from kbcore.view.record_rows import fold
 from tests.support.generators.histories import based, entries_of, laws, lines_of, records, resolved_links, states_of
 
 LAWS = laws(60)

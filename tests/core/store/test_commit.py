@@ -35,7 +35,7 @@ from kbcore.store.branch_store import BranchStore
 from kbcore.store.history.undo import revert
 from kbcore.store.write_request import Request
 from kbcore.view.cache_files import CacheFiles
-from kbcore.view.fold import FoldedRecord
+from kbcore.view.record_rows import FoldedRecord
 from kbcore.view.view import View
 from tests.core.store.stored import SEGMENT, put
 from tests.support.disk.faultfs import NoSyncFs

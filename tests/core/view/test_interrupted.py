@@ -11,8 +11,8 @@ from kbcore.model.record import DropNode, PutNode
 from kbcore.model.state import State
 from kbcore.view import base
 from kbcore.view.database import Room
-from kbcore.view.fold import FoldStart
 from kbcore.view.history import state_at
+from kbcore.view.record_rows import FoldStart
 from kbcore.view.view import View
 from tests.support.generators.histories import LINEAGE, basis_at, entries_of, lines_of, states_of
 from tests.support.views.grown import adopt

@@ -29,7 +29,7 @@ from kbcore.model.record import (
 )
 from kbcore.model.state import State
 from kbcore.view.base_stamp import BaseStamp
-from kbcore.view.fold import FoldedRecord, fold
+from kbcore.view.record_rows import FoldedRecord, fold
 from tests.support.effort.scale import tries
 
 FACTOR = int(os.environ.get("KB_TEST_FACTOR", "1"))

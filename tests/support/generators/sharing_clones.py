@@ -35,7 +35,7 @@ from kbcore.model.state import Stamp, State
 from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges
 from kbcore.view.claim_filling import Filling
 from kbcore.view.claim_index import ClaimIndex
-from kbcore.view.fold import FoldedRecord
+from kbcore.view.record_rows import FoldedRecord
 
 IDS: Final = ("A", "B", "C")
 VALUES: Final = ("x", "y", 1, True, {"a": [1]})

@@ -10,7 +10,7 @@ from kbcore.model.read_set import needs
 from kbcore.model.state import Stamp, State
 from kbcore.view import base
 from kbcore.view.database import Room
-from kbcore.view.fold import FoldedRecord, FoldStart
+from kbcore.view.record_rows import FoldedRecord, FoldStart
 from kbcore.view.view import View
 from tests.support.generators.histories import LINEAGE, basis_at
 

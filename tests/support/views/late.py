@@ -13,8 +13,8 @@ from kbcore.ids import is_link_id, link_id
 from kbcore.model.record import DropNode, Operation, PutNode, StateLink
 from kbcore.model.state import State
 from kbcore.view.database import Room
-from kbcore.view.fold import FoldedRecord, fold
 from kbcore.view.history import state_at
+from kbcore.view.record_rows import FoldedRecord, fold
 from kbcore.view.view import View
 from tests.support.generators.histories import FILES, IDS, LINKS, basis_at, drawn, entries_of, lines_of, states_of
 from tests.support.views.grown import adopt, built
