@@ -36,6 +36,12 @@ ROOT = Path(__file__).resolve().parents[2]
 MODES = ("legacy", "2026-07-28")
 SERVER = (sys.executable, "-m", "kbmcp.server")
 WAIT_S = 30.0
+TOOLS_OF = {
+    "core": ["kb_query", "kb_upsert", "kb_delete", "kb_check", "kb_history"],
+    "kip": ["execute_kip", "execute_kip_readonly", "kb_sleep"],
+    "logic": ["clauses", "files", "workspace", "query_start", "query_next", "query_close", "help"],
+}
+"""The tools of each toolset, in the order in which they are listed; together they are all."""
 
 
 def server_env(extra: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -11,15 +11,13 @@ from mcp.shared.exceptions import MCPError
 
 from kbcore.kip.reference import SIMPLE_FIND, SIMPLE_UPSERT
 from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE
-from tests.mcp.agents import MODES, Agent, agent, locked, text_of, unfenced
+from tests.mcp.agents import MODES, TOOLS_OF, Agent, agent, locked, text_of, unfenced
 from tests.mcp.test_listing import unportable
 from tests.support.repository.places import stores_at
 from tests.support.repository.project import Project
 
-CORE = ["kb_query", "kb_upsert", "kb_delete", "kb_check", "kb_history"]
-KIP = ["execute_kip", "execute_kip_readonly"]
-WITH_KIP = [*KIP, "kb_sleep"]
-LOGIC = ["clauses", "files", "workspace", "query_start", "query_next", "query_close", "help"]
+CORE, WITH_KIP, LOGIC = TOOLS_OF.values()
+KIP = WITH_KIP[:2]
 PERSON = 'UPSERT { CONCEPT {{type: "Person", name: :name} SET ATTRIBUTES {person_class: "Human"}} }'
 
 

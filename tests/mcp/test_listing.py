@@ -15,11 +15,11 @@ from kbmcp.resources import prompts
 from kbmcp.resources.prompt_guidance import instructions
 from kbmcp.tools.call import Client
 from kbmcp.tools.type_listing import MOST_DEFINED, Listing
-from tests.mcp.agents import agent, direct, raw, spawned
+from tests.mcp.agents import TOOLS_OF, agent, direct, raw, spawned
 from tests.support.repository.places import stores_at
 from tests.support.repository.repos import make_repository
 
-NAMES = ["kb_query", "kb_upsert", "kb_delete", "kb_check", "kb_history"]
+NAMES = TOOLS_OF["core"]
 WRITES = {"kb_upsert", "kb_delete", "kb_history"}
 
 

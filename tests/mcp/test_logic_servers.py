@@ -16,7 +16,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from kbcore.logic.engine.libraries import LISTED
-from tests.mcp.agents import MODES, WAIT_S, agent, program, raw
+from tests.mcp.agents import MODES, TOOLS_OF, WAIT_S, agent, program, raw
 from tests.mcp.prolog_agents import PrologAgent, engine_pids, prolog_agent
 from tests.mcp.test_listing import unportable
 from tests.support.logic.engines import engine_variables, is_running
@@ -24,7 +24,7 @@ from tests.support.processes.cli import run_kb
 from tests.support.repository.project import Project
 from tests.support.repository.repos import git
 
-NAMES = ["clauses", "files", "workspace", "query_start", "query_next", "query_close", "help"]
+NAMES = TOOLS_OF["logic"]
 LOOP = "repeat, fail"
 
 
