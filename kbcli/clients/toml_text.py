@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 _HEADER: Final = re.compile(r"[ \t]*\[")
+_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
+"""A line with its end. Other characters that end a line for Python may be part of a text."""
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -35,7 +37,7 @@ def with_table(text: str, path: Sequence[str], values: Mapping[str, Any]) -> str
     before = parse(text)
     wanted = _merged(before, path, values)
     newline = "\r\n" if "\r\n" in text else "\n"
-    lines = text.splitlines(keepends=True)
+    lines = _LINE.findall(text)
     at = next((at for at, line in enumerate(lines) if _is_header(line, path)), None)
     if at is None:
         if _has(before, path):

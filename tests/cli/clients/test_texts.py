@@ -8,7 +8,7 @@ import tomllib
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kbcli.clients import toml_text
@@ -87,6 +87,7 @@ LINES = st.lists(
 )
 
 
+@example(before=[], after=[], values={"command": "\x85["})
 @given(
     LINES, LINES, st.dictionaries(st.sampled_from(["command", "args", "odd key"]), TEXTS | st.lists(TEXTS), min_size=1)
 )
