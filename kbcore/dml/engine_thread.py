@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from kbcore.clock import SystemClock
-from kbcore.interrupting import CurrentWork, Stopped, done_for
 from kbcore.logic.engine import EngineProcess, Launch, available
 from kbcore.logic.engine.installation import ENGINE_VARIABLE, find
+from kbcore.process.interrupting import CurrentWork, Stopped, done_for
 
 T = TypeVar("T")
 
