@@ -27,7 +27,7 @@ from kbcore.model.redaction.texts import texts_of
 from kbcore.remedies import shell
 from kbcore.storage import files
 from kbcore.storage.replacing import remove_files
-from kbcore.store.change_files import companion_files, locked, write_companion_files, write_file
+from kbcore.store.change_files import locked, write_companion_files, write_file
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
 
@@ -264,9 +264,7 @@ def _stage(workspace: Workspace, root: Path, found: _Found, new: Mapping[str, by
         contents[path] = data.replace(b"\r\n", b"\n")  # as ``change_file.decode`` reads it
     repo, env = _git_at(workspace, root)
     gone = found.staged.keys() - contents.keys()
-    others = companion_files(gone)
-    write_companion_files(root, others)
-    blobs.stage(repo, env, others)
+    blobs.stage(repo, env, write_companion_files(repo, env, gone))
     blobs.replace_staged(repo, env, contents, gone)
     return sorted(contents)
 

@@ -14,15 +14,15 @@ from typing import Final
 
 import msgspec
 
-from kbcore.errors import InvalidQuery, StorageError
+from kbcore.errors import InvalidQuery
 from kbcore.extract.changes import FOLDER, is_change_file, is_pack
 from kbcore.git import blobs
 from kbcore.git.operations import operation_of
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, union
 from kbcore.share.worktree_changes import changes_in, content_of
-from kbcore.storage.replacing import remove_files
-from kbcore.store.change_files import companion_files, locked, write_companion_files, write_file
+from kbcore.storage.replacing import not_written, remove_files
+from kbcore.store.change_files import locked, write_companion_files, write_file
 from kbcore.store.history.when import when_of
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
@@ -186,13 +186,12 @@ def _carry_out(workspace: Workspace, plan: _Plan) -> None:
     repo, env = workspace.repo, workspace.machine.env
     for path, data in plan.packs.items():
         write_file(workspace.machine.fs, repo.worktree, path, data)
-    others = companion_files(plan.removed) if plan.removed else []
-    write_companion_files(repo.worktree, others)
+    others = write_companion_files(repo, env, plan.removed) if plan.removed else []
     blobs.stage(repo, env, [*plan.packs, *plan.unstaged, *others])
     try:
         remove_files(repo.worktree / path for path in plan.removed)
     except OSError as error:
-        raise StorageError(f"{FOLDER} cannot be written: {error.strerror}.") from error
+        raise not_written(FOLDER, error) from error
     blobs.stage(repo, env, plan.removed)
 
 
