@@ -173,9 +173,8 @@ def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
     from kbcli.invocation import exits
     from kbcore.errors import InvalidQuery
     from kbcore.maintenance import epochs
-    from kbcore.remedies import for_shell, shell
+    from kbcore.remedies import brought_back, for_shell, shell
     from kbcore.share.health import lost_changes
-    from kbcore.storage.loss import brought_back
     from kbcore.store.branches.choosing import choose_noted
     from kbcore.text.escaping import escape_controls, escaped_sentence
 

@@ -17,12 +17,11 @@ from kbcore.git.worktree_content import Unfit, read
 from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.model.claims import change_file
 from kbcore.model.redaction.target import commands
-from kbcore.remedies import shell
+from kbcore.remedies import brought_back, shell
 from kbcore.secrets import masked
 from kbcore.share.packing import find_doubled
 from kbcore.share.state import find_state, find_whole_copies, has_changes_folder
 from kbcore.share.worktree_changes import changes_in, content_of
-from kbcore.storage.loss import brought_back
 from kbcore.storage.places import record_range
 from kbcore.store.branches import lost
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
@@ -118,7 +117,10 @@ def _lost(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
 
 
 def _attributes(workspace: Workspace) -> Iterator[DoctorFinding]:
-    answer = run_git(workspace.repo, workspace.machine.env, ["check-attr", "-z", *_ALLOWED, "--", _EXAMPLE])
+    repo, env = workspace.repo, workspace.machine.env
+    if blobs.not_checked_out(repo, env, ATTRIBUTES):  # they are as the index has them, and git does not look there
+        return
+    answer = run_git(repo, env, ["check-attr", "-z", *_ALLOWED, "--", _EXAMPLE])
     parts = answer.output.decode("utf-8", "replace").split("\0")
     found = dict(zip(parts[1::3], parts[2::3], strict=False))
     line = ATTRIBUTES_LINE.strip()
@@ -170,7 +172,8 @@ def _not_checked_out(workspace: Workspace) -> Iterator[DoctorFinding]:
     if not skipped:
         return
     shown = some_of(skipped, _SHOWN)
-    message = f"{pluralize(len(skipped), 'change file')} of the branch not checked out (skip-worktree): {shown}."
+    number = pluralize(len(skipped), "change file")
+    message = f"{number} of the branch {is_or_are(len(skipped))} not checked out (skip-worktree): {shown}."
     remedy = (
         "`git sparse-checkout add .kb` checks them out; without a sparse checkout,"
         f" `git update-index --no-skip-worktree` and `git checkout -- {FOLDER}` do."
@@ -185,7 +188,7 @@ def _refused(workspace: Workspace) -> Iterator[DoctorFinding]:
     for path in paths:
         found = scan.found_at(workspace.repo.worktree, wants, path)
         for problem in found.facts.problems if found and found.facts else ():
-            message = f"{path} is refused: {problem.message}."
+            message = f"{path} is refused: {problem.message}"
             line, remedy = problem.line or -1, problem.hint
             if problem.code == conflict_markers.CODE:
                 remedy = _restoring(workspace, path)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kbcore.extract.changes import FOLDER, SIZE
+from kbcore.extract.changes import CHANGE_FILE, FOLDER
 from kbcore.git import blobs
 from kbcore.git.worktree_content import Unfit, read
 from kbcore.model.claims import change_file
@@ -75,7 +75,7 @@ def _paths_at(workspace: Workspace, commit: str) -> frozenset[str]:
 def content_of(workspace: Workspace, path: str) -> bytes:
     """Return the content of a change file of the worktree; nothing of one that cannot be read."""
     try:
-        return read(str(workspace.repo.worktree / path), SIZE)[0]
+        return read(str(workspace.repo.worktree / path), CHANGE_FILE)[0]
     except (Unfit, OSError):
         return b""
 

@@ -18,7 +18,7 @@ import msgspec
 from kbcore import interrupting, progress
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract.changes import EXTRACTOR as CHANGES
-from kbcore.extract.changes import is_change_file, size_limit
+from kbcore.extract.changes import file_kind, is_change_file
 from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile
 from kbcore.extract.registry import OWN, missing_package, not_installed, path_rules, run
 from kbcore.extract.sources.extractor import NAME as SOURCES
@@ -399,7 +399,7 @@ class _Looking:
         path, known = blank.path, self._known
         try:
             about = entry.stat(follow_symlinks=True)
-            check(entry.path, about, self._root, is_direct=not entry.is_symlink(), limit=size_limit(path))
+            check(entry.path, about, self._root, is_direct=not entry.is_symlink(), kind=file_kind(path))
         except (FileNotFoundError, NotADirectoryError) as error:
             # One that went away since it was listed counts as if that had been before.
             if entry.is_symlink():
@@ -452,9 +452,9 @@ def content_of(found: FoundFile, data: bytes | None) -> FoundFile:
     """Return a found file with this content and what it states; None is more than any file may have."""
     if found.wanted.fault is not None:
         return _with_facts(found, "", _NOT_READ)
-    limit = size_limit(found.path)
-    if data is None or len(data) > limit.most_bytes:
-        return unread(found, FileProblem(0, "unreadable", "It is larger than KB reads.", limit.remedy))
+    kind = file_kind(found.path)
+    if data is None or len(data) > kind.most_bytes:
+        return unread(found, FileProblem(0, "unreadable", "It is larger than KB reads.", kind.if_larger))
     return _with_facts(found, hashlib.sha256(data).hexdigest(), _extract(found, data))
 
 
@@ -471,9 +471,9 @@ def read_facts(root: Path, found: FoundFile) -> FoundFile:
         return msgspec.structs.replace(found, facts=jobs.decode_facts(found.encoded), encoded=b"")
     place = os.path.join(root, found.path)  # noqa: PTH118 - as `os.scandir` names it
     try:
-        limit = size_limit(found.path)
-        check(place, os.stat(place), root, is_direct=False, limit=limit)  # noqa: PTH116
-        data, _ = read(place, limit)
+        kind = file_kind(found.path)
+        check(place, os.stat(place), root, is_direct=False, kind=kind)  # noqa: PTH116
+        data, _ = read(place, kind)
     except (OSError, Unfit) as error:
         return _unread(found, error)
     return content_of(found, data)
