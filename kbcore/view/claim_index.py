@@ -30,6 +30,7 @@ from kbcore.model.claims.change import (
     Keep,
     Rename,
     creation_of,
+    creation_words,
     fields_redacted,
     named_by,
 )
@@ -43,6 +44,7 @@ from kbcore.model.claims.subjects import (
     ids_in,
     ids_of_clients,
     names_in,
+    refs_of,
 )
 from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids_of
 from kbcore.model.record import LeaveChange, Operation, PutNode, StateLink, TakeChange
@@ -408,6 +410,17 @@ class ClaimIndex:
         """
         return fold(self.changes_on(subjects, seq, documents=documents).values(), documents)
 
+    def creations(self, ids: Collection[str], seq: int) -> dict[str, list[tuple[str, str]]]:
+        """Return the creations of those of these ids that several changes gave to entities, at a seq.
+
+        Each is as ``creation_words`` names it, with the actor of the change.
+        """
+        entities = self.folded(Subjects(frozenset(ids)), seq).entities
+        of = {key: [one for one in entities[key].of if one != DOCUMENT] for key in ids if key in entities}
+        several = {key: [one.partition(":")[0] for one in ones] for key, ones in of.items() if len(ones) > 1}
+        made = self.bodies({one for ones in several.values() for one in ones})
+        return {key: [(creation_words(one, key), made[one].actor) for one in ones] for key, ones in several.items()}
+
     def changes_on(
         self, subjects: Subjects, seq: int, *, more: Sequence[Change] = (), documents: Documents = NO_DOCUMENTS
     ) -> dict[str, Change]:
@@ -504,14 +517,12 @@ class ClaimIndex:
                     around.ids.add(claim.id)
                 elif isinstance(claim, Rename):
                     around.ids.add(claim.now)
-            for ref, is_around in {
-                (claim.on, isinstance(claim, _OF_ALL))
-                for claim in change.claims
-                if not isinstance(claim, Create) and isinstance(claim.on, EntityRef)
-            }:
-                known = around if is_around else entities
-                known.ids.add(ref.id)
-                known.creations.update(creations_in(named_by(change.id, ref)))
+            whole = {claim.on for claim in change.claims if isinstance(claim, _OF_ALL)}
+            for ref in refs_of(change):
+                if isinstance(ref, EntityRef):
+                    known = around if ref in whole else entities
+                    known.ids.add(ref.id)
+                    known.creations.update(creations_in(named_by(change.id, ref)))
         # One more claim brings back an entity whose deletion has not seen it: the edges at it move.
         deleted = self._by_keys("select key from deleted where key in ({})", entities.creations)
         around.creations.update(row[0] for row in deleted)
