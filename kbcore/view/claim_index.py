@@ -317,6 +317,14 @@ class ClaimIndex:
             found.setdefault(change, set()).add(file)
         return found
 
+    def files_instead_of(self, file: str, seq: int) -> set[str]:
+        """Return the files that hold at a seq what a file held once, without that file: a pack, as a rule."""
+        sql = (
+            "select distinct now.file from held before join held now on now.change = before.change "
+            "where before.file = :file and now.file <> :file and now.since <= :seq and now.until > :seq"
+        )
+        return {row[0] for row in self.rows(sql, file=file, seq=seq)}
+
     def committed_files(self, seq: int) -> set[str]:
         """Return the files that hold changes at a seq and are known as committed."""
         sql = "select distinct file from held where since <= :seq and until > :seq and is_committed"
