@@ -27,6 +27,7 @@ from kbcore.store.branches import lost
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
+from kbcore.sync.change_paths import change_paths
 from kbcore.text import conflict_markers
 from kbcore.text.wording import is_or_are, it_or_them, pluralize, some_of
 from kbcore.view.cache_files import CLAIMS
@@ -93,7 +94,7 @@ def lost_changes(workspace: Workspace, branch: str) -> str:
         return unknown.format(why="the index of them in the cache is damaged")
     if reach < loss.first:
         return unknown.format(why="the index of them in the cache has none of these records")
-    files = scan.change_paths(workspace.repo.worktree) if workspace.repo.has_worktree else ()
+    files = change_paths(workspace.repo.worktree) if workspace.repo.has_worktree else ()
     held = {change.id for file in files for change in changes_in(file, content_of(workspace, file))}
     gone = [one.change for one in found if one.change.id not in held]
     by = some_of(
@@ -183,7 +184,7 @@ def _not_checked_out(workspace: Workspace) -> Iterator[DoctorFinding]:
 
 def _refused(workspace: Workspace) -> Iterator[DoctorFinding]:
     """Read every change file, and name those that no sync takes."""
-    paths = sorted(scan.change_paths(workspace.repo.worktree))
+    paths = sorted(change_paths(workspace.repo.worktree))
     wants = scan.change_files_wanted()
     for path in paths:
         found = scan.found_at(workspace.repo.worktree, wants, path)

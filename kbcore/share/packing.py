@@ -25,7 +25,7 @@ from kbcore.storage.replacing import not_written, remove_files
 from kbcore.store.change_files import locked, write_companion_files, write_file
 from kbcore.store.history.when import when_of
 from kbcore.store.workspace import Workspace
-from kbcore.sync import scan
+from kbcore.sync.change_paths import change_paths
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import is_or_are, some_of
 
@@ -95,7 +95,7 @@ def find_doubled(workspace: Workspace) -> list[str]:
     Raises: ``GitUnusable``.
     """
     commit = workspace.head().commit
-    paths = scan.change_paths(workspace.repo.worktree)
+    paths = change_paths(workspace.repo.worktree)
     packs = {path for path in paths if is_pack(path)}
     if not commit or not packs:
         return []
@@ -126,7 +126,7 @@ def _plan(workspace: Workspace, before: str) -> _Plan:
     texts = dict(blobs.contents(repo, env, [blob.id for blob in loose.values()]))
     contents = {path: texts[blob.id] or b"" for path, blob in loose.items()}
     read = {path: changes_in(path, data) for path, data in contents.items()}
-    there = scan.change_paths(workspace.repo.worktree)
+    there = change_paths(workspace.repo.worktree)
     packs = sorted(path for path in there if is_pack(path))
     held = _held(workspace, packs)
     doubled = {path for path, changes in read.items() if _is_held(changes, held)}

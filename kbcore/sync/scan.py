@@ -254,12 +254,6 @@ def change_files_wanted() -> list[ActiveExtractor]:
     return wanted([(CHANGES, {})], {}, b"")
 
 
-def change_paths(root: Path) -> set[str]:
-    """Return the paths of the change files of a worktree that a sync reads."""
-    wants = change_files_wanted()
-    return {path for path, *_ in candidates(walk_of(root, wants), wants)}
-
-
 def candidates(
     walk: FolderWalk, wants: Sequence[ActiveExtractor], below: Sequence[str] | None = None
 ) -> Iterator[Candidate]:
