@@ -29,7 +29,7 @@ from kbcore.storage import files
 from kbcore.storage.replacing import remove_files
 from kbcore.store.change_files import locked, write_companion_files, write_file
 from kbcore.store.workspace import Workspace
-from kbcore.sync.change_paths import change_paths
+from kbcore.sync.change_sources import change_paths
 
 _MOST_BYTES: Final = 16 * limits.MIB
 _INDEX: Final = "GIT_INDEX_FILE"

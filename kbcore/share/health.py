@@ -27,7 +27,7 @@ from kbcore.store.branches import lost
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
-from kbcore.sync.change_paths import change_paths
+from kbcore.sync.change_sources import change_paths
 from kbcore.text import conflict_markers
 from kbcore.text.wording import is_or_are, it_or_them, pluralize, some_of
 from kbcore.view.cache_files import CLAIMS

@@ -25,7 +25,7 @@ from kbcore.storage.replacing import not_written, remove_files
 from kbcore.store.change_files import locked, write_companion_files, write_file
 from kbcore.store.history.when import when_of
 from kbcore.store.workspace import Workspace
-from kbcore.sync.change_paths import change_paths
+from kbcore.sync.change_sources import change_paths
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import is_or_are, some_of
 

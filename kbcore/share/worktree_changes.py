@@ -12,7 +12,7 @@ from kbcore.git.worktree_content import Unfit, read
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change
 from kbcore.store.workspace import Workspace
-from kbcore.sync.change_paths import change_paths
+from kbcore.sync.change_sources import change_paths
 
 
 class NewFiles(msgspec.Struct, frozen=True):

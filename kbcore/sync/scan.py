@@ -19,7 +19,7 @@ from kbcore import interrupting, progress
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract.changes import EXTRACTOR as CHANGES
 from kbcore.extract.changes import file_kind, is_change_file
-from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile
+from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile, mark_of
 from kbcore.extract.registry import OWN, missing_package, not_installed, path_rules, run
 from kbcore.extract.sources.extractor import NAME as SOURCES
 from kbcore.git.worktree_content import Unfit, check, read
@@ -34,7 +34,6 @@ from kbcore.text.problems import FileProblem
 _LOOKED_AT: Final = "files looked at"
 _AT_ONCE: Final = 128
 """Files that a worker process reads in one job."""
-_encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class ActiveExtractor(msgspec.Struct, frozen=True):
@@ -145,9 +144,8 @@ def wanted(
                 raise
             found.append(absent(extractor.name, broken, extra))
             continue
-        digest = hashlib.sha256(_encode([own, globs]) + meaning).hexdigest()[:12]
         fault = missing_package(extractor) if globs else None
-        found.append(ActiveExtractor(extractor, own, globs, f"{extractor.name}/{extractor.version}+{digest}", fault))
+        found.append(ActiveExtractor(extractor, own, globs, mark_of(extractor, own, globs, meaning), fault))
     excess = too_many_fault([glob for want in found for glob, _ in want.globs])
     if excess:
         message = f"Too many paths are set for the extractors: {excess}."
