@@ -172,10 +172,9 @@ def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
     """Begin a new epoch of the branch that is meant, once a person has confirmed it."""
     from kbcli.invocation import exits
     from kbcore.errors import InvalidQuery
-    from kbcore.errors.remedies import for_shell, shell
+    from kbcore.errors.remedies import brought_back, for_shell, shell
     from kbcore.maintenance import epochs
     from kbcore.share.health import lost_changes
-    from kbcore.storage.loss import brought_back
     from kbcore.store.branches.choosing import choose_noted
     from kbcore.text.escaping import escape_controls, escaped_sentence
 

@@ -27,14 +27,12 @@ def run(
     lists them.
     """
     from kbcore.editing.renaming import rename
-    from kbcore.share.separating import MARK, Separation, separate
+    from kbcore.share.separating import separate, separation_of
 
     session = session_of(ctx)
     opened = session.open(dry_run=dry_run)
     target = opened.target
-    key, mark, creation = old.rpartition(MARK)
-    if mark and key and not target.read(lambda view: view.nodes([old])):
-        what = Separation(key, creation, new)
+    if what := target.read(lambda view: separation_of(view, old, new)):
         found = separate(opened.workspace, opened.branch, what, session.author, message=message, dry_run=dry_run)
         session.show_outcome(found)
         return

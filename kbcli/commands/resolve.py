@@ -157,10 +157,9 @@ def _list(ctx: typer.Context, workspace: Workspace, branch: str, found: list[Con
     for line in conflicts.lines(found):
         output.say(line)
     if found:
-        from kbcore.share.separating import creations
-
-        ids = [one.id for one in found if one.edge is None]
-        for line in conflicts.creation_lines(creations(workspace, branch, ids)):
+        ids = {one.id for one in found if one.edge is None}
+        made = workspace.changes(branch).read(lambda index, seq: index.creations(ids, seq))
+        for line in conflicts.creation_lines(made):
             output.say(line)
     if not found:
         output.say(f"Nothing of {key} is contested." if key else "Nothing is contested.")

@@ -170,6 +170,16 @@ def _read_past(
     return read_as_of(opened, at, read)
 
 
+def _moved_source(opened: Opened, view: View, source: str) -> dict[str, Any]:
+    """Return the files that hold what the change file of a source held, where that is gone: it was packed."""
+    from kbcore.extract.changes import is_change_file
+
+    if not is_change_file(source) or view.sources([source]):
+        return {}
+    files = opened.workspace.changes(opened.branch).read(lambda index, seq: index.files_instead_of(source, seq))
+    return {"source_now": sorted(files)} if files else {}
+
+
 def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict[str, Any]:
     from kbcore.model.graph import edge_json, entity_json
     from kbcore.query.former import called
@@ -205,7 +215,8 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
     return {
         **({"lines": {"first": lines[0], "last": lines[1]}} if lines else {}),
         "entity": _as_stated(view, present[0], entity_json(nodes[0]))
-        | ({"stale": True, "stale_files": unread} if unread else {}),
+        | ({"stale": True, "stale_files": unread} if unread else {})
+        | _moved_source(opened, view, nodes[0].source),
         "edges": [edge_json(link) for link in edges],
         "history": log(view, id=subject),
         **not_listed(view).as_json(),

@@ -31,7 +31,7 @@ from kbcore.rules.accepted import (
 )
 from kbcore.rules.look_ups import Look
 from kbcore.rules.project import ProjectRule
-from kbcore.rules.rule import BranchFiles, PrologRules
+from kbcore.rules.rule import BranchFiles, Creations, PrologRules
 from kbcore.storage import files
 from kbcore.store.apply import nearest_id
 from kbcore.store.settings_files import BASELINE, CONFIG, RULES
@@ -94,7 +94,13 @@ def run_checks(
     if not may_be_unknown:
         check_ids(view, ids)
     tree = tree_of(workspace, branch)
-    return judge(workspace, view, tree, only=only, ids=ids, is_own=is_own, idle=idle_in(view, idle))
+    idle, made = idle_in(view, idle), creations_of(workspace, branch)
+    return judge(workspace, view, tree, only=only, ids=ids, is_own=is_own, idle=idle, creations=made)
+
+
+def creations_of(workspace: Workspace, branch: str) -> Creations:
+    """Return what looks up the creations of ids of a branch in the changes of its store."""
+    return lambda of: workspace.changes(branch).read(lambda index, seq: index.creations(of, seq))
 
 
 def idle_in(view: View, idle: Callable[[str], str] = lambda _: "") -> Callable[[str], str]:
@@ -102,7 +108,7 @@ def idle_in(view: View, idle: Callable[[str], str] = lambda _: "") -> Callable[[
     return lambda name: idle(name) or (orphans.why_it_waits(view.rows) if name == orphans.RULE.id else "")
 
 
-def judge(
+def judge(  # noqa: PLR0913 - each is another part of what is judged, and how
     workspace: Workspace,
     view: View,
     tree: BranchFiles,
@@ -112,6 +118,7 @@ def judge(
     extra: Sequence[Rule] = (),
     is_own: bool = False,
     idle: Callable[[str], str] = lambda _: "",
+    creations: Creations = lambda _: {},
 ) -> CheckReport:
     """Do as ``run_checks`` over the files of ``tree``, for ids that need not be there, and with further rules.
 
@@ -130,7 +137,8 @@ def judge(
         near as nearby,
     ):
         now_s = workspace.machine.clock.monotonic_s
-        context = RuleContext(view.rows, schema, frozenset(ids) or None, sandbox, tree, nearby, prolog, now_s)
+        asked = frozenset(ids) or None
+        context = RuleContext(view.rows, schema, asked, sandbox, tree, nearby, prolog, now_s, creations)
         found = check(context, workspace.config.rules, only=only, project=[*project, *extra], idle=idle)
     suppressions, baseline = accepted(workspace, view.renamed)
     if not found.violations:

@@ -17,7 +17,7 @@ from kbcore.errors import (
     StorageError,
 )
 from kbcore.git.worktree_content import Unfit, check, read
-from kbcore.storage.replacing import create_file, remove_file, remove_leftovers, replace_file
+from kbcore.storage.replacing import create_file, not_written, remove_file, remove_leftovers, replace_file
 from kbcore.store.workspace import Workspace
 from kbcore.sync.begun_renames import BegunRename, forget_begun, note_begun
 from kbcore.text.escaping import in_quotes
@@ -130,7 +130,7 @@ def _refusal(edit: FileEdit, error: KBError | OSError) -> KBError:
         return error
     if isinstance(error, FileExistsError):
         return _changed(edit.path)
-    return StorageError(f"{edit.path} cannot be written: {error.strerror}.")
+    return not_written(edit.path, error)
 
 
 def _leads_out(worktree: Path, path: str, place: Path) -> StorageError:

@@ -40,11 +40,9 @@ from kbcore.editing.setting import SetResult
 from kbcore.errors import (
     GitUnusable,
     IntegrityViolation,
-    InvalidChangeset,
     InvalidQuery,
     NotFound,
     NotSynced,
-    Problem,
     StaleBase,
 )
 from kbcore.errors.remedies import kb
@@ -62,7 +60,7 @@ from kbcore.model.state import Draft, Stamp, State, StateReads
 from kbcore.query.known import near_ids
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
-from kbcore.store.planning.findings import STALE_REMEDY, future_seq_problem
+from kbcore.store.planning.findings import check_stale
 from kbcore.store.write_request import Planner, Request
 from kbcore.sync.active_extractors import wanted
 from kbcore.sync.ids_elsewhere import in_use_elsewhere
@@ -298,7 +296,7 @@ def _planner(step: Step, read: Sequence[ReadFile], project: Schema, *, in_file: 
 
     def plan(view: View, stamp: Stamp) -> Draft:
         found = Found(view, step.old, step.new, project)
-        _check_stale(found.node, step.expected_seq, head=stamp.seq - 1)
+        check_stale(found.node, step.expected_seq, head=stamp.seq - 1)
         hashes = {one.edit.path: content_hash(one.edit.before or b"") for one in read}
         recorded = {path: source.hash for path, source in found.files.sources.items()}
         if hashes | {one.edit.path: recorded.get(one.edit.path, "") for one in read if one.is_written} != recorded:
@@ -322,16 +320,6 @@ def _planner(step: Step, read: Sequence[ReadFile], project: Schema, *, in_file: 
         return Draft(planned, apply(state, stamp, planned), state.loaded, reads=reads)
 
     return plan
-
-
-def _check_stale(node: Node, seq: int | None, *, head: int) -> None:
-    """Refuse a rename of what changed after the client read it. Raises: ``InvalidChangeset``, ``StaleBase``."""
-    if seq is not None and seq > head:
-        problem = future_seq_problem(seq, head)
-        raise InvalidChangeset(problem.message, hint=problem.remedy, details=[problem], says_first=True)
-    if seq is not None and node.version > seq:
-        message = f"{in_quotes(node.id)} changed at seq {node.version}, after {seq}."
-        raise StaleBase(message, details=[Problem("$.rename", "stale", message, STALE_REMEDY)], says_first=True)
 
 
 def _taken_in(source: SourceFile, content: bytes) -> ReadSource:

@@ -33,7 +33,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import msgspec
 
 from kbcore import limits
-from kbcore.errors.remedies import for_shell, kb, referral
+from kbcore.errors.remedies import brought_back, for_shell, kb, referral
 from kbcore.errors.secrets import mask_fields, masked, masked_in
 
 Applied = Literal["no", "yes", "unknown"]
@@ -414,7 +414,7 @@ class StoreWentBack(Damaged, code="store_went_back", exit_status=45):
         f"If there is a backup, {kb('restore', 'FILE', '--only', 'BRANCH', '--replace')} brings the store back as it "
         "was then. To go on without the missing records, a person runs "
         f"{kb('doctor', '--new-epoch', '--branch', 'BRANCH')}, or, where the journal "
-        f"is damaged as well, {kb('doctor', '--salvage', '--branch', 'BRANCH', '--yes')}."
+        f"is damaged as well, {kb('doctor', '--salvage', '--branch', 'BRANCH', '--yes')}. {brought_back('Then')}"
     )
 
 

@@ -134,6 +134,12 @@ def shell(name: str, *args: str | int, lead: Lead = "") -> str:
     return Command(name, tuple(map(str, args)), lead).shown()
 
 
+def brought_back(begin: str = "") -> str:
+    """Return how a store without its records gets what else holds them; ``begin`` is the first word."""
+    both = f"{shell('sync')} brings back what files hold, and {shell('fetch')} what was pushed by {shell('push')}."
+    return f"{begin} {both}".strip()
+
+
 def by_front_end(shell: str, tools: str) -> str:
     """Return the mark of words that differ; in those for the tools ``{kb_query}`` means the name of a tool."""
     return _mark(Wording(shell, tools))

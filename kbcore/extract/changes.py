@@ -13,7 +13,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.extract.facts import Facts, PathRule, SourceFile
-from kbcore.git.worktree_content import DOCUMENT, SizeLimit
+from kbcore.git.worktree_content import DOCUMENT, FileKind
 from kbcore.model.claims.change import SUFFIX, Change, Claim, redacted
 from kbcore.text.problems import FileProblem
 
@@ -26,9 +26,8 @@ FOLDER: Final = ".kb/changes"
 OF_CHANGES: Final = (f"path like '{FOLDER}/%'", ())
 """The condition, as ``View.cells`` takes it, that a source is a change file."""
 GLOB: Final = f"{FOLDER}/**/*{SUFFIX}"
-SIZE: Final = SizeLimit(
-    limits.MAX_CHANGE_FILE_BYTES, "KB writes no such file: remove it, or bring back the one that was committed."
-)
+_NOT_WRITTEN: Final = "KB writes no such file: remove it, or bring back the one that was committed."
+CHANGE_FILE: Final = FileKind(limits.MAX_CHANGE_FILE_BYTES, _NOT_WRITTEN, _NOT_WRITTEN, _NOT_WRITTEN)
 NOT_CHECKED_OUT: Final = FileProblem(
     0,
     "not_checked_out",
@@ -51,9 +50,9 @@ def is_pack(path: str) -> bool:
     return is_change_file(path) and change_file.is_pack(path.removeprefix(f"{FOLDER}/"))
 
 
-def size_limit(path: str) -> SizeLimit:
-    """Return how large a file that is read may be."""
-    return SIZE if is_change_file(path) else DOCUMENT
+def file_kind(path: str) -> FileKind:
+    """Return what a file that is read is to be."""
+    return CHANGE_FILE if is_change_file(path) else DOCUMENT
 
 
 class ChangeFiles:

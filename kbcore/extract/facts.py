@@ -6,6 +6,7 @@ the word ``attributes`` or ``metadata``; everything after it is the key, dots in
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -23,9 +24,12 @@ __all__ = [
     "SourceFile",
     "StatedEntity",
     "StatedLink",
+    "mark_of",
     "unreadable",
 ]
 
+
+_encode = msgspec.json.Encoder(order="sorted").encode
 
 SYNTAX_FAULTS: Final = frozenset(
     {
@@ -151,6 +155,20 @@ class Extractor(Protocol):
     def extract(self, source: SourceFile, settings: Mapping[str, Any]) -> Facts:
         """Return what the file states. Must not raise for bad content: that is a ``FileProblem``."""
         ...
+
+
+def mark_of(
+    extractor: Extractor,
+    settings: Mapping[str, Any],
+    globs: Sequence[tuple[str, str | None]],
+    meaning: bytes = b"",
+) -> str:
+    """Return what names an extractor, its version, its settings and its globs in the row of a source.
+
+    ``meaning`` is what the same facts are read by (the schema).
+    """
+    digest = hashlib.sha256(_encode([settings, globs]) + meaning).hexdigest()[:12]
+    return f"{extractor.name}/{extractor.version}+{digest}"
 
 
 def unreadable(problems: Sequence[FileProblem]) -> Facts:

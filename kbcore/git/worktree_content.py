@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 from kbcore import limits
 
-_NO_FILE: Final = ("It is no regular file.", "Remove it, or choose other paths in .kb/config.json.")
 _CHUNK_BYTES: Final = 64 * limits.KIB
 
 
@@ -21,17 +20,27 @@ class Unfit(Exception):
     """A file that must not be read, for the reason and with the remedy in its arguments."""
 
 
-class SizeLimit(NamedTuple):
-    """The most bytes of a file that is read, and what to do about a larger one."""
+class FileKind(NamedTuple):
+    """A kind of files that are read: the most bytes of one, and what to do about one that is not read.
+
+    That is one which is larger, which is no regular file, or to which a link leads out of the repository.
+    """
 
     most_bytes: int
-    remedy: str
+    if_larger: str
+    if_no_file: str
+    if_outside: str
 
 
-DOCUMENT: Final = SizeLimit(limits.MAX_SOURCE_FILE_BYTES, "Split the document.")
+DOCUMENT: Final = FileKind(
+    limits.MAX_SOURCE_FILE_BYTES,
+    "Split the document.",
+    "Remove it, or choose other paths in .kb/config.json.",
+    "Put the file itself here.",
+)
 
 
-def read(place: str, limit: SizeLimit = DOCUMENT) -> tuple[bytes, os.stat_result]:
+def read(place: str, kind: FileKind = DOCUMENT) -> tuple[bytes, os.stat_result]:
     """Return the content of a file, and what the file looked like when it was opened.
 
     What took its place since it was looked at is looked at again; opening a pipe does not wait for its writer.
@@ -42,7 +51,7 @@ def read(place: str, limit: SizeLimit = DOCUMENT) -> tuple[bytes, os.stat_result
     file = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         about = os.fstat(file)
-        _check_kind(about, limit)
+        _check(about, kind)
         data = os.read(file, about.st_size + 1)
         while more := os.read(file, _CHUNK_BYTES):
             data += more
@@ -55,8 +64,7 @@ def read_beginning(place: str, most_bytes: int) -> bytes:
     """Return so many bytes of a file, whatever its length. Raises: ``OSError``, ``Unfit``."""
     file = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise Unfit(*_NO_FILE)
+        _check_is_file(os.fstat(file), DOCUMENT)
         data = os.read(file, most_bytes)
         while len(data) < most_bytes and (more := os.read(file, most_bytes - len(data))):
             data += more
@@ -65,14 +73,14 @@ def read_beginning(place: str, most_bytes: int) -> bytes:
     return data
 
 
-def check(place: str, about: os.stat_result, root: Path, *, is_direct: bool, limit: SizeLimit = DOCUMENT) -> None:
+def check(place: str, about: os.stat_result, root: Path, *, is_direct: bool, kind: FileKind = DOCUMENT) -> None:
     """Refuse a file that must not be read; ``is_direct`` says that no link leads there.
 
     Raises: ``Unfit``.
     """
     if not is_direct and not _is_inside(place, str(root).rstrip("/")):
-        raise Unfit("It is a link that leads out of the repository.", "Put the file itself here.")
-    _check_kind(about, limit)
+        raise Unfit("It is a link that leads out of the repository.", kind.if_outside)
+    _check(about, kind)
 
 
 def _is_inside(place: str, root: str) -> bool:
@@ -87,9 +95,13 @@ def _is_inside(place: str, root: str) -> bool:
     return f"{os.path.realpath(place)}/".startswith(f"{root}/")
 
 
-def _check_kind(about: os.stat_result, limit: SizeLimit) -> None:
+def _check_is_file(about: os.stat_result, kind: FileKind) -> None:
     if not stat.S_ISREG(about.st_mode):
-        raise Unfit(*_NO_FILE)
-    if about.st_size > limit.most_bytes:
+        raise Unfit("It is no regular file.", kind.if_no_file)
+
+
+def _check(about: os.stat_result, kind: FileKind) -> None:
+    _check_is_file(about, kind)
+    if about.st_size > kind.most_bytes:
         # How many they are is not said: it is kept until the file is read, and that may grow meanwhile.
-        raise Unfit(f"It has more bytes than the limit of {limit.most_bytes}.", limit.remedy)
+        raise Unfit(f"It has more bytes than the limit of {kind.most_bytes}.", kind.if_larger)

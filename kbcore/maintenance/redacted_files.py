@@ -27,9 +27,9 @@ from kbcore.model.redaction.target import Target
 from kbcore.model.redaction.texts import texts_of
 from kbcore.storage import files
 from kbcore.storage.replacing import remove_files
-from kbcore.store.change_files import companion_files, locked, write_companion_files, write_file
+from kbcore.store.change_files import locked, write_companion_files, write_file
 from kbcore.store.workspace import Workspace
-from kbcore.sync import scan
+from kbcore.sync.change_sources import change_paths
 
 _MOST_BYTES: Final = 16 * limits.MIB
 _INDEX: Final = "GIT_INDEX_FILE"
@@ -124,7 +124,7 @@ def redact_change_files(workspace: Workspace, target: Target, decoded: Decoded) 
 def has_change_files(workspace: Workspace) -> bool:
     """Tell whether a worktree or its index has change files; so it counts where an index cannot be read."""
     try:
-        return any(scan.change_paths(root) or _staged_names(workspace, root) for root in _roots(workspace))
+        return any(change_paths(root) or _staged_names(workspace, root) for root in _roots(workspace))
     except KBError:
         return True
 
@@ -136,7 +136,7 @@ def _roots(workspace: Workspace) -> list[Path]:
 
 def _files(workspace: Workspace, root: Path) -> Iterator[_File]:
     """Yield the change files of a worktree."""
-    for path in sorted(scan.change_paths(root)):
+    for path in sorted(change_paths(root)):
         try:
             yield path, files.read_file(workspace.machine.fs, root / path, _MOST_BYTES) or b""
         except (KBError, OSError) as error:
@@ -264,9 +264,7 @@ def _stage(workspace: Workspace, root: Path, found: _Found, new: Mapping[str, by
         contents[path] = data.replace(b"\r\n", b"\n")  # as ``change_file.decode`` reads it
     repo, env = _git_at(workspace, root)
     gone = found.staged.keys() - contents.keys()
-    others = companion_files(gone)
-    write_companion_files(root, others)
-    staging.stage(repo, env, others)
+    staging.stage(repo, env, write_companion_files(repo, env, gone))
     staging.replace_staged(repo, env, contents, gone)
     return sorted(contents)
 

@@ -85,6 +85,10 @@ class NotApplicable(Exception):
     """The reason why a rule does not apply to this branch, as a sentence; that is no failure."""
 
 
+Creations = Callable[[Collection[str]], Mapping[str, Sequence[tuple[str, str]]]]
+"""Returns, of those of some ids under which several changes created entities, what names each, and who made it."""
+
+
 class RuleContext(msgspec.Struct, frozen=True):
     """The input of rules. With ``ids``, only what concerns one of these is reported.
 
@@ -102,6 +106,8 @@ class RuleContext(msgspec.Struct, frozen=True):
     prolog: PrologRules | None = None
     now_s: Callable[[], float] = lambda: 0.0
     """A clock for saying which rule took how long."""
+    creations: Creations = lambda _: {}
+    """What several changes created under one id."""
 
     @property
     def near(self) -> Rows:

@@ -33,7 +33,7 @@ from kbcore.share.sharing import for_review
 from kbcore.share.unshared import Unshared, find_unshared, find_withdrawn
 from kbcore.store import backup_refs
 from kbcore.store.workspace import Workspace
-from kbcore.store.write_request import Author
+from kbcore.store.write_request import Author, Request
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import pluralize
 from kbcore.view.view import View
@@ -194,7 +194,8 @@ def fetch(workspace: Workspace, branch: str, remote: str, author: Author, *, dry
 
     digest = hashlib.sha256(there.commit.encode()).hexdigest()
     author = msgspec.structs.replace(author, source=MERGE)
-    merged = take_over(workspace, branch, author, missing, digest=digest, message=f"fetch {ref}", dry_run=dry_run)
+    request = Request(digest=digest, message=f"fetch {ref}", dry_run=dry_run)
+    merged = take_over(workspace, branch, author, missing, request=request)
     if not dry_run:
         backup_refs.note(workspace, remote, branch, ref)
     mine = store.claims().bodies(there.changes)

@@ -21,7 +21,7 @@ from kbcore.share.worktree_changes import changes_in
 from kbcore.storage import journal, known_damage
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
-from kbcore.sync import active_extractors
+from kbcore.sync.change_sources import change_mark
 from kbcore.view.claim_index import ClaimIndex
 
 
@@ -101,7 +101,7 @@ def _is_all_of(index: ClaimIndex, seq: int, files: dict[str, Sequence[Change]]) 
 
 def _operations(found: dict[str, bytes], files: dict[str, Sequence[Change]]) -> tuple[Operation, ...]:
     """Return what a sync would record of these files."""
-    mark = active_extractors.of_change_files().mark
+    mark = change_mark()
     ops: list[Operation] = [
         ReadSource(path, hashlib.sha256(found[path]).hexdigest(), mark, base=0) for path in sorted(found)
     ]

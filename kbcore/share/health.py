@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kbcore.errors import ViewDamaged
-from kbcore.errors.remedies import shell
+from kbcore.errors.remedies import brought_back, shell
 from kbcore.errors.secrets import masked
 from kbcore.extract.changes import FOLDER, is_change_file
 from kbcore.git import staging
@@ -22,12 +22,12 @@ from kbcore.model.redaction.target import commands
 from kbcore.share.packing import find_doubled
 from kbcore.share.state import find_state, find_whole_copies, has_changes_folder
 from kbcore.share.worktree_changes import changes_in, content_of
-from kbcore.storage.loss import brought_back
 from kbcore.storage.places import record_range
 from kbcore.store.branches import lost
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
+from kbcore.sync.change_sources import change_paths
 from kbcore.text import conflict_markers
 from kbcore.text.wording import is_or_are, it_or_them, pluralize, some_of
 from kbcore.view.cache_files import CLAIMS
@@ -94,7 +94,7 @@ def lost_changes(workspace: Workspace, branch: str) -> str:
         return unknown.format(why="the index of them in the cache is damaged")
     if reach < loss.first:
         return unknown.format(why="the index of them in the cache has none of these records")
-    files = scan.change_paths(workspace.repo.worktree) if workspace.repo.has_worktree else ()
+    files = change_paths(workspace.repo.worktree) if workspace.repo.has_worktree else ()
     held = {change.id for file in files for change in changes_in(file, content_of(workspace, file))}
     gone = [one.change for one in found if one.change.id not in held]
     by = some_of(
@@ -118,7 +118,10 @@ def _lost(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
 
 
 def _attributes(workspace: Workspace) -> Iterator[DoctorFinding]:
-    answer = run_git(workspace.repo, workspace.machine.env, ["check-attr", "-z", *_ALLOWED, "--", _EXAMPLE])
+    repo, env = workspace.repo, workspace.machine.env
+    if staging.not_checked_out(repo, env, ATTRIBUTES):  # they are as the index has them, and git does not look there
+        return
+    answer = run_git(repo, env, ["check-attr", "-z", *_ALLOWED, "--", _EXAMPLE])
     parts = answer.output.decode("utf-8", "replace").split("\0")
     found = dict(zip(parts[1::3], parts[2::3], strict=False))
     line = ATTRIBUTES_LINE.strip()
@@ -170,7 +173,8 @@ def _not_checked_out(workspace: Workspace) -> Iterator[DoctorFinding]:
     if not skipped:
         return
     shown = some_of(skipped, _SHOWN)
-    message = f"{pluralize(len(skipped), 'change file')} of the branch not checked out (skip-worktree): {shown}."
+    number = pluralize(len(skipped), "change file")
+    message = f"{number} of the branch {is_or_are(len(skipped))} not checked out (skip-worktree): {shown}."
     remedy = (
         "`git sparse-checkout add .kb` checks them out; without a sparse checkout,"
         f" `git update-index --no-skip-worktree` and `git checkout -- {FOLDER}` do."
@@ -180,12 +184,12 @@ def _not_checked_out(workspace: Workspace) -> Iterator[DoctorFinding]:
 
 def _refused(workspace: Workspace) -> Iterator[DoctorFinding]:
     """Read every change file, and name those that no sync takes."""
-    paths = sorted(scan.change_paths(workspace.repo.worktree))
+    paths = sorted(change_paths(workspace.repo.worktree))
     wants = scan.change_files_wanted()
     for path in paths:
         found = scan.found_at(workspace.repo.worktree, wants, path)
         for problem in found.facts.problems if found and found.facts else ():
-            message = f"{path} is refused: {problem.message}."
+            message = f"{path} is refused: {problem.message}"
             line, remedy = problem.line or -1, problem.hint
             if problem.code == conflict_markers.CODE:
                 remedy = _restoring(workspace, path)

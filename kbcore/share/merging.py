@@ -75,9 +75,9 @@ def merge(
         msgspec.structs.replace(author, source=MERGE),
         lambda _, __: missing(ours, theirs),
         origins_of=lambda found: theirs.claims().written_at(one.id for one in found),
-        digest=hashlib.sha256(other.encode()).hexdigest(),
-        message=message or f"merge {other}",
-        dry_run=dry_run,
+        request=Request(
+            digest=hashlib.sha256(other.encode()).hexdigest(), message=message or f"merge {other}", dry_run=dry_run
+        ),
     )
 
 
@@ -88,9 +88,7 @@ def take_over(
     find: Callable[[View, Stamp], Sequence[Change]],
     *,
     origins_of: Callable[[Sequence[Change]], Mapping[str, WrittenAt]] = lambda _: {},
-    digest: str,
-    message: str,
-    dry_run: bool,
+    request: Request,
 ) -> Merged:
     """Bring changes that no file has into the store of a branch, as one record, which ``find`` gets state and stamp of.
 
@@ -109,15 +107,10 @@ def take_over(
         drafts.append(plan_changes(view, stamp, shared))
         return drafts[-1]
 
-    request = Request(
-        digest=digest,
-        message=message,
-        dry_run=dry_run,
-        limit_bytes=limits.MAX_RECORD_BYTES,
-        lock_wait_s=workspace.config.lock_wait_s,
-        plans_ahead=True,
-    )
+    limits_of_store = {"limit_bytes": limits.MAX_RECORD_BYTES, "lock_wait_s": workspace.config.lock_wait_s}
+    request = msgspec.structs.replace(request, plans_ahead=True, **limits_of_store)
     commit = workspace.head_commit(branch)
     with gc_pause.paused():
         outcome = store.commit(author, request, plan, guard=None, head_commit=commit, branch=branch)
-    return Merged(outcome, tuple(found), len(newly_contested(drafts[-1].changes)))
+    contested = newly_contested(drafts[-1].changes) if drafts else ()  # nothing is planned for a retry
+    return Merged(outcome, tuple(found), len(contested))

@@ -14,18 +14,18 @@ from typing import Final
 
 import msgspec
 
-from kbcore.errors import InvalidQuery, StorageError
+from kbcore.errors import InvalidQuery
 from kbcore.extract.changes import FOLDER, is_change_file, is_pack
 from kbcore.git import blobs, staging
 from kbcore.git.operations import operation_of
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, union
 from kbcore.share.worktree_changes import changes_in, content_of
-from kbcore.storage.replacing import remove_files
-from kbcore.store.change_files import companion_files, locked, write_companion_files, write_file
+from kbcore.storage.replacing import not_written, remove_files
+from kbcore.store.change_files import locked, write_companion_files, write_file
 from kbcore.store.history.when import when_of
 from kbcore.store.workspace import Workspace
-from kbcore.sync import scan
+from kbcore.sync.change_sources import change_paths
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import is_or_are, some_of
 
@@ -95,7 +95,7 @@ def find_doubled(workspace: Workspace) -> list[str]:
     Raises: ``GitUnusable``.
     """
     commit = workspace.head().commit
-    paths = scan.change_paths(workspace.repo.worktree)
+    paths = change_paths(workspace.repo.worktree)
     packs = {path for path in paths if is_pack(path)}
     if not commit or not packs:
         return []
@@ -126,7 +126,7 @@ def _plan(workspace: Workspace, before: str) -> _Plan:
     texts = dict(blobs.contents(repo, env, [blob.id for blob in loose.values()]))
     contents = {path: texts[blob.id] or b"" for path, blob in loose.items()}
     read = {path: changes_in(path, data) for path, data in contents.items()}
-    there = scan.change_paths(workspace.repo.worktree)
+    there = change_paths(workspace.repo.worktree)
     packs = sorted(path for path in there if is_pack(path))
     held = _held(workspace, packs)
     doubled = {path for path, changes in read.items() if _is_held(changes, held)}
@@ -186,13 +186,12 @@ def _carry_out(workspace: Workspace, plan: _Plan) -> None:
     repo, env = workspace.repo, workspace.machine.env
     for path, data in plan.packs.items():
         write_file(workspace.machine.fs, repo.worktree, path, data)
-    others = companion_files(plan.removed) if plan.removed else []
-    write_companion_files(repo.worktree, others)
+    others = write_companion_files(repo, env, plan.removed) if plan.removed else []
     staging.stage(repo, env, [*plan.packs, *plan.unstaged, *others])
     try:
         remove_files(repo.worktree / path for path in plan.removed)
     except OSError as error:
-        raise StorageError(f"{FOLDER} cannot be written: {error.strerror}.") from error
+        raise not_written(FOLDER, error) from error
     staging.stage(repo, env, plan.removed)
 
 

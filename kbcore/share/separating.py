@@ -6,7 +6,6 @@ The separation is a change of its own, which names the one creation that gets an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -14,21 +13,19 @@ import msgspec
 from kbcore import ids
 from kbcore.errors import IntegrityViolation, InvalidQuery, NotFound
 from kbcore.errors.remedies import kb
-from kbcore.model.claims.change import DOCUMENT, Change, Rename, identified, salt_of
+from kbcore.model.claims.change import CREATED_BY, DOCUMENT, Change, Rename, creation_words, identified, salt_of
 from kbcore.model.claims.edits import rename
 from kbcore.model.claims.subjects import Subjects
 from kbcore.model.state import Stamp
 from kbcore.share.merging import take_over
 from kbcore.store.answers import Outcome
+from kbcore.store.planning.findings import check_stale
 from kbcore.store.workspace import Workspace
-from kbcore.store.write_request import Author
+from kbcore.store.write_request import Author, Request
 from kbcore.text.escaping import in_quotes
 from kbcore.view.claim_index import ClaimIndex, WrittenAt
 from kbcore.view.view import View
 
-MARK: Final = "@"
-"""Between an id and the beginning of the change that created what is meant: ``REQ-7@3fa9c1d2``."""
-_SHOWN_CHARS: Final = 8
 _SEVERAL: Final = 2
 
 
@@ -45,12 +42,27 @@ class Separation(NamedTuple):
         return f"separate {self.new} from {self.key}"
 
 
-def separate(
-    workspace: Workspace, branch: str, what: Separation, author: Author, *, message: str = "", dry_run: bool = False
-) -> Outcome:
-    """Give one creation of an id another id, as one record.
+def separation_of(view: View, old: str, new: str) -> Separation | None:
+    """Return the separation that a rename of ``old`` means: ``ID@CHANGE``, unless an entity has this id; else None."""
+    key, mark, creation = old.rpartition(CREATED_BY)
+    return Separation(key, creation, new) if mark and key and not view.nodes([old]) else None
 
-    Raises: ``NotFound`` for an id without several creations, or a creation that it does not have; ``InvalidQuery`` for
+
+def separate(
+    workspace: Workspace,
+    branch: str,
+    what: Separation,
+    author: Author,
+    *,
+    message: str = "",
+    dry_run: bool = False,
+    changeset_id: str = "",
+    expected_seq: int | None = None,
+) -> Outcome:
+    """Give one creation of an id another id, as one record. ``changeset_id`` makes a retry do nothing.
+
+    Raises: ``StaleBase`` for an id that changed after ``expected_seq``, ``InvalidChangeset`` for one that is not there
+    yet; ``NotFound`` for an id without several creations, or a creation that it does not have; ``InvalidQuery`` for
     an id that cannot be one; ``IntegrityViolation`` for an id in use; as ``BranchStore.commit``.
     """
     reason = ids.check_id(what.new)
@@ -59,6 +71,8 @@ def separate(
     store, message = workspace.store(branch), message or what.message
 
     def find(view: View, stamp: Stamp) -> list[Change]:
+        for node in view.nodes([what.key]):
+            check_stale(node, expected_seq, head=stamp.seq - 1)
         claim = _claim(view, store.claims(), what)
         salt = salt_of(view.basis.sum, what.message)
         change = Change("", stamp.at, author.actor, author.tool, (claim,), message, salt, session=author.session)
@@ -72,30 +86,8 @@ def separate(
         author,
         find,
         origins_of=lambda found: {one.id: WrittenAt(commit()) for one in found},
-        digest=digest,
-        message=message,
-        dry_run=dry_run,
+        request=Request(changeset_id, digest, message, dry_run),
     ).outcome
-
-
-def creations(workspace: Workspace, branch: str, keys: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
-    """Return the creations of those of these ids that several changes gave to entities: what names each, and by whom.
-
-    Raises: what reading the journal raises.
-    """
-
-    def find(index: ClaimIndex, seq: int) -> dict[str, list[tuple[str, str]]]:
-        entities = index.folded(Subjects(frozenset(keys)), seq).entities
-        of = {key: [one for one in entities[key].of if one != DOCUMENT] for key in keys if key in entities}
-        made = index.bodies({one.partition(":")[0] for ones in of.values() for one in ones})
-        return {
-            key: [(f"{key}{MARK}{one[:_SHOWN_CHARS]}", made[one.partition(":")[0]].actor) for one in ones]
-            for key, ones in of.items()
-            if len(ones) >= _SEVERAL
-        }
-
-    keys = {*keys}
-    return workspace.changes(branch).read(find) if keys else {}
 
 
 def _claim(view: View, index: ClaimIndex, what: Separation) -> Rename:
@@ -111,8 +103,8 @@ def _claim(view: View, index: ClaimIndex, what: Separation) -> Rename:
     chosen = [one for one in of if what.creation and one.startswith(what.creation)]
     if len(chosen) != 1:
         made = index.bodies(one.partition(":")[0] for one in of).values()
-        shown = [f"{key}{MARK}{one.id[:_SHOWN_CHARS]} by {one.actor}, {one.at[:10]}" for one in made]
-        message = f"{in_quotes(f'{key}{MARK}{what.creation}')} names no single creation."
+        shown = [f"{creation_words(one.id, key)} by {one.actor}, {one.at[:10]}" for one in made]
+        message = f"{in_quotes(f'{key}{CREATED_BY}{what.creation}')} names no single creation."
         raise NotFound(message, hint=f"There are {'; '.join(sorted(shown))}.")
     if view.nodes([new]) or view.renamed([new]):
         raise IntegrityViolation(f"{in_quotes(new)} is in use.", hint="Choose another one.")

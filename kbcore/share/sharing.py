@@ -24,7 +24,7 @@ from kbcore.model.claims.change import Change, Claim
 from kbcore.share.faults import FAULTS, fault_in, is_too_large, without_earlier_values
 from kbcore.share.unshared import Unshared, find_unshared, find_withdrawn
 from kbcore.share.worktree_changes import new_files
-from kbcore.store.change_files import ATTRIBUTES, companion_files, locked, write_companion_files, write_file
+from kbcore.store.change_files import ATTRIBUTES, locked, write_companion_files, write_file
 from kbcore.store.workspace import Workspace, moved
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import pluralize
@@ -83,8 +83,7 @@ def share(
             was_staged = staging.would_commit_differ(workspace.repo, workspace.machine.env)
             for path, (content, _) in files.items():
                 write_file(workspace.machine.fs, workspace.repo.worktree, path, content)
-            others = companion_files(staged)
-            write_companion_files(workspace.repo.worktree, others)
+            others = write_companion_files(workspace.repo, workspace.machine.env, staged)
             try:
                 staging.stage(workspace.repo, workspace.machine.env, [*staged, *others])
             except GitUnusable as error:

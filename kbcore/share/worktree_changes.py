@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kbcore.extract.changes import FOLDER, SIZE
+from kbcore.extract.changes import CHANGE_FILE, FOLDER
 from kbcore.git import blobs
 from kbcore.git.worktree_content import Unfit, read
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change
 from kbcore.store.workspace import Workspace
-from kbcore.sync import scan
+from kbcore.sync.change_sources import change_paths
 
 
 class NewFiles(msgspec.Struct, frozen=True):
@@ -39,9 +39,7 @@ def new_files(workspace: Workspace, branch: str) -> NewFiles:
     """
     head = workspace.head()
     paths = (
-        scan.change_paths(workspace.repo.worktree)
-        if workspace.repo.has_worktree and branch == head.branch
-        else set[str]()
+        change_paths(workspace.repo.worktree) if workspace.repo.has_worktree and branch == head.branch else set[str]()
     )
     if not paths:
         return NewFiles()
@@ -58,7 +56,7 @@ def new_files(workspace: Workspace, branch: str) -> NewFiles:
 def changes_of_head(workspace: Workspace) -> list[Change]:
     """Return the changes in all files of the worktree that HEAD has. Raises: ``GitUnusable``."""
     commit = workspace.head().commit
-    paths = scan.change_paths(workspace.repo.worktree) & _paths_at(workspace, commit) if commit else set[str]()
+    paths = change_paths(workspace.repo.worktree) & _paths_at(workspace, commit) if commit else set[str]()
     return [change for path in sorted(paths) for change in changes_in(path, content_of(workspace, path))]
 
 
@@ -75,7 +73,7 @@ def _paths_at(workspace: Workspace, commit: str) -> frozenset[str]:
 def content_of(workspace: Workspace, path: str) -> bytes:
     """Return the content of a change file of the worktree; nothing of one that cannot be read."""
     try:
-        return read(str(workspace.repo.worktree / path), SIZE)[0]
+        return read(str(workspace.repo.worktree / path), CHANGE_FILE)[0]
     except (Unfit, OSError):
         return b""
 

@@ -61,13 +61,18 @@ def explain(error: OSError, path: Path, doing: str, *, reading: bool = False) ->
             data={"file": str(path)},
         )
     message = f"cannot {doing} {path}: {reason}"
-    if error.errno in _FULL:
+    if is_full(error):
         return StorageFull(message, data={"file": str(path)})
     if error.errno in _READ_ONLY and not reading:
         root = None if hint else _data_dir(path)
         data = {"file": str(path)} | ({WRITABLE_ROOT: str(root)} if root else {})
         return ReadOnlyStore(message, hint=hint or (ways_to_write(root) if root else ""), data=data)
     return StorageError(message, hint=hint, data={"file": str(path)})
+
+
+def is_full(error: OSError) -> bool:
+    """Tell whether the system refused a call because the disk or a quota is full, or the file is as large as may be."""
+    return error.errno in _FULL
 
 
 def refusal(error: OSError, path: Path) -> tuple[str, str]:

@@ -189,13 +189,15 @@ class RealFs:
 
     def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
         """Open a file that is not a symbolic link; a new one gets the mode that is shared, unless it is private."""
-        share = self._shared(path.parent) if flags & os.O_CREAT and mode & _OTHERS else 0
-        if not share:
+        if not flags & os.O_CREAT:
             return os.open(path, flags | _ALWAYS, mode)
         while True:
-            if not flags & os.O_EXCL:
+            if not flags & os.O_EXCL:  # git, which is asked for the mode, is not started for a file that is there
                 with contextlib.suppress(FileNotFoundError):
                     return os.open(path, (flags & ~os.O_CREAT) | _ALWAYS)
+            share = self._shared(path.parent) if mode & _OTHERS else 0
+            if not share:
+                return os.open(path, flags | _ALWAYS, mode)
             try:
                 fd = os.open(path, flags | os.O_EXCL | _ALWAYS, mode)
             except FileExistsError:

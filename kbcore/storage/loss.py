@@ -14,7 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from kbcore.errors import Damaged, HistoryPruned, KBError, StoreWentBack
-from kbcore.errors.remedies import kb, shell
+from kbcore.errors.remedies import brought_back, kb, shell
 from kbcore.storage import files, frame, head, layout, recovery, scan, trashed
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Epoch, Head, Tip
@@ -129,12 +129,6 @@ class Loss(msgspec.Struct, frozen=True):
         """Return the error that refuses a write; ``way_on`` is as in ``remedy``."""
         data = {"branch": self.branch, "file": str(self.directory), "seen": self.seen, "now": self.now}
         return StoreWentBack(self.sentence(), hint=self.remedy(way_on), data=data)
-
-
-def brought_back(begin: str = "") -> str:
-    """Return how a store without its records gets what else holds them; ``begin`` is the first word."""
-    both = f"{shell('sync')} brings back what files hold, and {shell('fetch')} what was pushed by {shell('push')}."
-    return f"{begin} {both}".strip()
 
 
 def missing(fs: Fs, directory: Path, seen: Seen, of: Head | None, is_put_away: Callable[[Seen], bool]) -> Loss | None:

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from kbcore.errors import StorageError, StorageFull
+from kbcore.storage.files import is_full
 from kbcore.storage.fs import shared_mode
 
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
@@ -99,6 +101,12 @@ def create_file(path: Path, content: bytes) -> None:
         _sync_folder(path.parent)
     finally:
         new.unlink(missing_ok=True)
+
+
+def not_written(name: str, error: OSError) -> StorageFull | StorageError:
+    """Return the error of a file that the system lets nobody write; ``name`` is how the user knows it."""
+    kind = StorageFull if is_full(error) else StorageError
+    return kind(f"{name} cannot be written: {error.strerror}.", data={"file": name})
 
 
 def remove_file(path: Path) -> None:

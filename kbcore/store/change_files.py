@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from kbcore import limits
 from kbcore.errors import StorageError
 from kbcore.extract.changes import FOLDER
-from kbcore.git import worktree_content
+from kbcore.git import Repository, staging, worktree_content
 from kbcore.git.worktree_content import Unfit
 from kbcore.model.claims import change_file
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.storage.lock import held
-from kbcore.storage.replacing import create_file, remove_leftovers, remove_leftovers_in, replace_file
+from kbcore.storage.replacing import create_file, not_written, remove_leftovers, remove_leftovers_in, replace_file
 from kbcore.store.kb_folder import KB
 from kbcore.store.workspace import Workspace
 
@@ -52,7 +52,7 @@ def locked(workspace: Workspace, roots: Iterable[Path] = (), *, command: str = "
 def write_file(fs: Fs, root: Path, path: str, content: bytes) -> None:
     """Write a change file of a worktree, unless it is there with this content, whatever its line ends.
 
-    Raises: ``StorageError``, also where something else is in its place.
+    Raises: ``StorageFull``; ``StorageError``, also where something else is in its place.
     """
     place = root / path
     for folder in place.relative_to(root).parents:
@@ -66,7 +66,7 @@ def write_file(fs: Fs, root: Path, path: str, content: bytes) -> None:
             create_file(place, content)
             return
     except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
+        raise not_written(path, error) from error
     found = files.read_file(fs, place, 2 * limits.MAX_CHANGE_FILE_BYTES)
     if (
         found is None or found.replace(b"\r\n", b"\n") != content
@@ -78,26 +78,29 @@ def write_file(fs: Fs, root: Path, path: str, content: bytes) -> None:
         )
 
 
-def companion_files(paths: Iterable[str]) -> list[str]:
-    """Return the paths that are committed with change files: the attributes, and an empty file for each month."""
-    folders = {path.rpartition("/")[0] for path in paths} - {FOLDER}  # that has the packs, and never goes
-    return [ATTRIBUTES, *(f"{folder}/{_KEEP}" for folder in sorted(folders))]
+def write_companion_files(repo: Repository, env: Mapping[str, str], paths: Iterable[str]) -> list[str]:
+    """Write what is committed with change files at these paths, where it is not there, and return its paths.
 
+    That is the attributes, and an empty file for each month. In attributes that an earlier KB wrote its line is
+    replaced. What git is set to leave out of the worktree stays as the index has it, and is not returned.
 
-def write_companion_files(root: Path, paths: Iterable[str]) -> None:
-    """Write the attributes and the empty file of each month, where they are not there.
-
-    In attributes that an earlier KB wrote its line is replaced. Raises: ``StorageError``.
+    Raises: ``StorageFull``, ``StorageError``; ``GitUnusable``.
     """
-    for path in paths:
+    folders = {path.rpartition("/")[0] for path in paths} - {FOLDER}  # that has the packs, and never goes
+    found = [ATTRIBUTES, *(f"{folder}/{_KEEP}" for folder in sorted(folders))]
+    if not all((repo.worktree / path).exists() for path in found):
+        left_out = staging.not_checked_out(repo, env, KB)
+        found = [path for path in found if path not in left_out]
+    for path in found:
         text = ATTRIBUTES_LINE if path == ATTRIBUTES else ""
         try:
-            if path != ATTRIBUTES or not _replace_earlier_line(root / path):
-                create_file(root / path, text.encode())
+            if path != ATTRIBUTES or not _replace_earlier_line(repo.worktree / path):
+                create_file(repo.worktree / path, text.encode())
         except FileExistsError:
             continue
         except OSError as error:
-            raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
+            raise not_written(path, error) from error
+    return found
 
 
 def _replace_earlier_line(path: Path) -> bool:

@@ -180,7 +180,7 @@ class Folders:
         return self.branches_dir / f".{REPOSITORY_LOCK}" if self.is_in_worktree else self.data_dir / REPOSITORY_LOCK
 
     def lock_path(self, name: str) -> Path:
-        """Return the lock file of those who change a kind of files of the worktrees, such as change files.
+        """Return the lock file of those who change a kind of files, such as change files or the reservations of ids.
 
         It is with the stores, since a cache may be deleted at any time; in the cache where no folder of KB can be
         written, or the worktree that is to hold the stores has none yet.

@@ -26,7 +26,8 @@ RESERVED_S: Final = 3600
 MOST_RESERVED: Final = 10_000
 _MOST_BYTES: Final = 8 * 1024 * 1024
 _NAME: Final = "ids.json"
-_LOCK: Final = "ids.lock"
+_LOCK: Final = "ids"
+"""The name of the lock of those who reserve ids (``Folders.lock_path``)."""
 _FORMAT: Final = 1
 _COMMAND: Final = "kb id"
 
@@ -90,12 +91,14 @@ def _release(workspace: Workspace, taken: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def _locked(workspace: Workspace) -> Iterator[Path]:
-    """Hold the lock of the reservations; the block gets the path of their file."""
-    fs, folder = workspace.machine.fs, workspace.folders.cache_dir
-    for one in (folder.parent, folder):
+    """Hold the lock of the reservations; the block gets the path of their file.
+
+    The lock is not in the cache: where that is deleted while one process holds a lock in it, another one gets a second.
+    """
+    fs, lock, folder = workspace.machine.fs, workspace.folders.lock_path(_LOCK), workspace.folders.cache_dir
+    for one in dict.fromkeys((lock.parent.parent, lock.parent, folder.parent, folder)):
         files.make_directory(fs, one)
-    wait_s = workspace.config.lock_wait_s
-    with held(fs, workspace.machine.clock, folder / _LOCK, wait_s=wait_s, command=_COMMAND):
+    with held(fs, workspace.machine.clock, lock, wait_s=workspace.config.lock_wait_s, command=_COMMAND):
         yield folder / _NAME
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from kbcore import limits
-from kbcore.errors import InvalidConfig, NotInitialised, Problem, StorageError
+from kbcore.errors import InvalidConfig, NotInitialised, Problem
 from kbcore.storage import files
 from kbcore.storage.lock import held
-from kbcore.storage.replacing import replace_file
+from kbcore.storage.replacing import not_written, replace_file
 from kbcore.store.settings_files import CONFIG
 from kbcore.store.workspace import Workspace
 from kbcore.text.json_edit import with_member, without_member
@@ -29,7 +29,7 @@ def set_setting(workspace: Workspace, name: str, value: Any) -> bool:
     """Set one setting; all else in the file stays as it is. Return whether the file was changed.
 
     Raises: ``NotInitialised`` where there is no KB; ``InvalidConfig`` for a value that the setting does not take;
-        ``LockTimeout``; ``StorageError``.
+        ``LockTimeout``; ``StorageFull``, ``StorageError``.
     """
     return change_settings(workspace, lambda text: with_member(text, name.split("."), value))
 
@@ -69,7 +69,7 @@ def change_settings(workspace: Workspace, change: Callable[[str], str]) -> bool:
             mode = stat.S_IMODE(file.stat().st_mode) if text is not None else 0o644
             replace_file(file, changed.encode(), mode)
         except OSError as error:
-            raise StorageError(f"{name} cannot be written: {error.strerror}.") from error
+            raise not_written(name, error) from error
     return True
 
 

@@ -19,6 +19,7 @@ from kbcore.store.kb_folder import KB
 from kbcore.store.settings_files import CONFIG
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
+from kbcore.sync.change_sources import CHANGE_SETTINGS
 from kbcore.sync.scan import ActiveExtractor
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _active(
 
 def of_change_files() -> ActiveExtractor:
     """Return the extractor of change files, which has no settings, and reads them the same whatever the schema is."""
-    return scanning.wanted([(changes.EXTRACTOR, {})], {EDGE_NAMES: []}, b"")[0]
+    return scanning.wanted([(changes.EXTRACTOR, {})], CHANGE_SETTINGS, b"")[0]
 
 
 def settings_missing(workspace: Workspace) -> list[Problem]:

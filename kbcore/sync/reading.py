@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.extract.changes import size_limit
+from kbcore.extract.changes import file_kind
 from kbcore.extract.facts import Extractor, Facts, SourceFile
 from kbcore.extract.registry import run
 from kbcore.git.worktree_content import Unfit, read
@@ -53,7 +53,7 @@ def read_content(
     ``now_ns`` is the time of the scan, in nanoseconds since 1970.
     """
     try:
-        data, about = read(os.fsdecode(file.place), size_limit(file.path))
+        data, about = read(os.fsdecode(file.place), file_kind(file.path))
     except (FileNotFoundError, NotADirectoryError) as error:
         return FileContent(facts=unread_facts(error)) if file.is_link else FileContent(is_gone=True)
     except (OSError, Unfit) as error:

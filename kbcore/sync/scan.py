@@ -18,8 +18,8 @@ import msgspec
 from kbcore import progress
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract.changes import EXTRACTOR as CHANGES
-from kbcore.extract.changes import is_change_file, size_limit
-from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile
+from kbcore.extract.changes import file_kind, is_change_file
+from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile, mark_of
 from kbcore.extract.registry import OWN, missing_package, not_installed, path_rules, run
 from kbcore.extract.sources.extractor import NAME as SOURCES
 from kbcore.git.worktree_content import Unfit, check, read
@@ -35,7 +35,6 @@ from kbcore.text.problems import FileProblem
 _LOOKED_AT: Final = "files looked at"
 _AT_ONCE: Final = 128
 """Files that a worker process reads in one job."""
-_encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class ActiveExtractor(msgspec.Struct, frozen=True):
@@ -146,9 +145,8 @@ def wanted(
                 raise
             found.append(absent(extractor.name, broken, extra))
             continue
-        digest = hashlib.sha256(_encode([own, globs]) + meaning).hexdigest()[:12]
         fault = missing_package(extractor) if globs else None
-        found.append(ActiveExtractor(extractor, own, globs, f"{extractor.name}/{extractor.version}+{digest}", fault))
+        found.append(ActiveExtractor(extractor, own, globs, mark_of(extractor, own, globs, meaning), fault))
     excess = too_many_fault([glob for want in found for glob, _ in want.globs])
     if excess:
         message = f"Too many paths are set for the extractors: {excess}."
@@ -253,12 +251,6 @@ def walk_of(root: Path, wants: Sequence[ActiveExtractor], known: Collection[str]
 def change_files_wanted() -> list[ActiveExtractor]:
     """Return what reads change files, and nothing else."""
     return wanted([(CHANGES, {})], {}, b"")
-
-
-def change_paths(root: Path) -> set[str]:
-    """Return the paths of the change files of a worktree that a sync reads."""
-    wants = change_files_wanted()
-    return {path for path, *_ in candidates(walk_of(root, wants), wants)}
 
 
 def candidates(
@@ -400,7 +392,7 @@ class _Looking:
         path, known = blank.path, self._known
         try:
             about = entry.stat(follow_symlinks=True)
-            check(entry.path, about, self._root, is_direct=not entry.is_symlink(), limit=size_limit(path))
+            check(entry.path, about, self._root, is_direct=not entry.is_symlink(), kind=file_kind(path))
         except (FileNotFoundError, NotADirectoryError) as error:
             # One that went away since it was listed counts as if that had been before.
             if entry.is_symlink():
@@ -453,9 +445,9 @@ def content_of(found: FoundFile, data: bytes | None) -> FoundFile:
     """Return a found file with this content and what it states; None is more than any file may have."""
     if found.wanted.fault is not None:
         return _with_facts(found, "", _NOT_READ)
-    limit = size_limit(found.path)
-    if data is None or len(data) > limit.most_bytes:
-        return unread(found, FileProblem(0, "unreadable", "It is larger than KB reads.", limit.remedy))
+    kind = file_kind(found.path)
+    if data is None or len(data) > kind.most_bytes:
+        return unread(found, FileProblem(0, "unreadable", "It is larger than KB reads.", kind.if_larger))
     return _with_facts(found, hashlib.sha256(data).hexdigest(), _extract(found, data))
 
 
@@ -472,9 +464,9 @@ def read_facts(root: Path, found: FoundFile) -> FoundFile:
         return msgspec.structs.replace(found, facts=jobs.decode_facts(found.encoded), encoded=b"")
     place = os.path.join(root, found.path)  # noqa: PTH118 - as `os.scandir` names it
     try:
-        limit = size_limit(found.path)
-        check(place, os.stat(place), root, is_direct=False, limit=limit)  # noqa: PTH116
-        data, _ = read(place, limit)
+        kind = file_kind(found.path)
+        check(place, os.stat(place), root, is_direct=False, kind=kind)  # noqa: PTH116
+        data, _ = read(place, kind)
     except (OSError, Unfit) as error:
         return _unread(found, error)
     return content_of(found, data)

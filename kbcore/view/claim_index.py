@@ -13,9 +13,26 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kbcore.ids import is_link_id
-from kbcore.model.claims.change import DOCUMENT, Change, Create, Delete, EntityRef, Keep, Rename, creation_of, named_by
+from kbcore.model.claims.change import (
+    DOCUMENT,
+    Change,
+    Create,
+    Delete,
+    EntityRef,
+    Keep,
+    Rename,
+    creation_of,
+    creation_words,
+    named_by,
+)
 from kbcore.model.claims.fold import NO_DOCUMENTS, Documents, FoldedClaims, fold
-from kbcore.model.claims.subjects import Subjects, creations_in, edges_of, names_in
+from kbcore.model.claims.subjects import (
+    Subjects,
+    creations_in,
+    edges_of,
+    names_in,
+    refs_of,
+)
 from kbcore.model.redaction.changes import TakenOut
 from kbcore.view.claim_database import ClaimDatabase
 
@@ -120,6 +137,14 @@ class ClaimIndex:
             found.setdefault(change, set()).add(file)
         return found
 
+    def files_instead_of(self, file: str, seq: int) -> set[str]:
+        """Return the files that hold at a seq what a file held once, without that file: a pack, as a rule."""
+        sql = (
+            "select distinct now.file from held before join held now on now.change = before.change "
+            "where before.file = :file and now.file <> :file and now.since <= :seq and now.until > :seq"
+        )
+        return {row[0] for row in self._rows(sql, file=file, seq=seq)}
+
     def committed_files(self, seq: int) -> set[str]:
         """Return the files that hold changes at a seq and are known as committed."""
         sql = "select distinct file from held where since <= :seq and until > :seq and is_committed"
@@ -212,6 +237,17 @@ class ClaimIndex:
         What it has of others may not be whole.
         """
         return fold(self.changes_on(subjects, seq, documents=documents).values(), documents)
+
+    def creations(self, ids: Collection[str], seq: int) -> dict[str, list[tuple[str, str]]]:
+        """Return the creations of those of these ids that several changes gave to entities, at a seq.
+
+        Each is as ``creation_words`` names it, with the actor of the change.
+        """
+        entities = self.folded(Subjects(frozenset(ids)), seq).entities
+        of = {key: [one for one in entities[key].of if one != DOCUMENT] for key in ids if key in entities}
+        several = {key: [one.partition(":")[0] for one in ones] for key, ones in of.items() if len(ones) > 1}
+        made = self.bodies({one for ones in several.values() for one in ones})
+        return {key: [(creation_words(one, key), made[one].actor) for one in ones] for key, ones in several.items()}
 
     def changes_on(
         self, subjects: Subjects, seq: int, *, more: Sequence[Change] = (), documents: Documents = NO_DOCUMENTS
@@ -309,14 +345,12 @@ class ClaimIndex:
                     around.ids.add(claim.id)
                 elif isinstance(claim, Rename):
                     around.ids.add(claim.now)
-            for ref, is_around in {
-                (claim.on, isinstance(claim, _OF_ALL))
-                for claim in change.claims
-                if not isinstance(claim, Create) and isinstance(claim.on, EntityRef)
-            }:
-                known = around if is_around else entities
-                known.ids.add(ref.id)
-                known.creations.update(creations_in(named_by(change.id, ref)))
+            whole = {claim.on for claim in change.claims if isinstance(claim, _OF_ALL)}
+            for ref in refs_of(change):
+                if isinstance(ref, EntityRef):
+                    known = around if ref in whole else entities
+                    known.ids.add(ref.id)
+                    known.creations.update(creations_in(named_by(change.id, ref)))
         # One more claim brings back an entity whose deletion has not seen it: the edges at it move.
         deleted = self._by_keys("select key from deleted where key in ({})", entities.creations)
         around.creations.update(row[0] for row in deleted)

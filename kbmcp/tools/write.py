@@ -165,17 +165,18 @@ def _said_of_files(call: Call, answer: SyncAnswer) -> tuple[str, ...]:
 def _renamed(call: Call, old: str, new: str, changeset: Changeset) -> Payload:
     from kbcore.editing.documents import WriteTarget
     from kbcore.editing.renaming import rename
+    from kbcore.share.separating import separate, separation_of
 
     target = WriteTarget(call.workspace, call.branch, call.author, call.read, call.follows_head)
-    outcome, edits = rename(
-        target,
-        old,
-        new,
-        message=changeset.message,
-        dry_run=changeset.dry_run,
-        changeset_id=changeset.changeset_id,
-        expected_seq=changeset.expected_seq,
-    )
+    frame: dict[str, Any] = {
+        "message": changeset.message,
+        "dry_run": changeset.dry_run,
+        "changeset_id": changeset.changeset_id,
+        "expected_seq": changeset.expected_seq,
+    }
+    if what := target.read(lambda view: separation_of(view, old, new)):
+        return answer_of(call, separate(call.workspace, call.branch, what, call.author, **frame))
+    outcome, edits = rename(target, old, new, **frame)
     return answer_of(call, outcome, [edit.path for edit in edits])
 
 

@@ -75,7 +75,7 @@ def test_a_hook_asks_git_once_what_is_checked_out_where_only_git_can_say(kb, ref
     user.setenv("PATH", f"{shims}:{reftable['PATH']}")
     commit = git(root, "rev-parse", "HEAD", env=reftable)
     assert kb("hook", "post-checkout", commit, commit, "1", cwd=root).status == 0
-    assert calls.read_text().count(" symbolic-ref ") == 1
+    assert calls.read_text().count(" symbolic-ref -q HEAD") == 1
 
 
 def test_a_git_that_cannot_read_the_repository_is_reported_before_anything_is_made(kb, root):

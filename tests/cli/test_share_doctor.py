@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -137,6 +138,19 @@ def test_files_that_are_refused_are_named_with_the_reason(kb, shared):
         assert code in found, (code, found)
         assert (found[code]["severity"], found[code]["file"]) == ("error", str(path.relative_to(shared)))
     assert found["merge_conflict"]["line"] == 1
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_what_is_in_the_place_of_a_change_file_has_the_remedy_of_change_files(kb, shared, kind):
+    path = change_file(shared)
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/etc/hostname")
+    found = found_in(kb)["unreadable"]
+    assert "KB writes no such file" in found["remedy"]
+    assert not found["message"].endswith("..")
 
 
 def test_with_auto_a_missing_hook_is_a_warning(kb, shared):

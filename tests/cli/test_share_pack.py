@@ -167,3 +167,17 @@ def test_a_value_that_is_redacted_is_taken_out_of_a_pack_under_a_new_name(kb, sh
     git(shared, "commit", "-q", "-m", "redacted")
     assert kb("sync").status == 0
     assert "S-9" in kb("query", "symbol").out
+
+
+def test_an_entity_of_a_packed_file_is_shown_with_the_pack_as_well(kb, shared, tmp_path):
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "-q", shared, other)
+    kb("sync", cwd=other)
+    before = kb("show", "S-0", "--json", cwd=other).json["entity"]
+    assert (before["source"] in names(other), "source_now" in before) == (True, False)
+    kb("share", "pack", "--before", "now", cwd=other)
+    git(other, "commit", "-q", "-m", "pack")
+    kb("sync", cwd=other)
+    after = kb("show", "S-0", "--json", cwd=other).json["entity"]
+    assert (after["source"], after["source_now"]) == (before["source"], names(other))
+    assert f"source_now  {names(other)[0]}" in kb("show", "S-0", cwd=other).out

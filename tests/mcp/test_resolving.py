@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -307,3 +308,25 @@ def test_kip_refuses_a_number_that_there_is_not(found: Agent) -> None:
     assert (error["code"], error["message"][:25]) == ("KIP_2002", "There is no value 3 of 't")
     assert "_contested" in error["hint"]
     assert contested(found) == ALL
+
+
+def test_things_that_got_one_id_are_separated_once_and_only_as_they_were_read(tmp_path: Path) -> None:
+    made = Project(tmp_path / "a project", fs=RealFs())
+    made.apply(entities=[A])
+    made.switch("topic", create=True)
+    made.apply(entities=[{**B, "title": "Theirs"}])
+    made.switch("main")
+    made.apply(entities=[{**B, "title": "Ours"}])
+    merge(made.workspace(), "main", "topic", AUTHOR)
+    made.close()
+    with agent(made.root, mode="legacy") as one:
+        [violation] = one.call("kb_check", rules=["conflict"])["violations"]
+        [old] = re.findall(r"`rename` .*\"(B@[0-9a-f]{8})\"", violation["hint"])
+        seq = one.call("kb_query", ids=["B"])["seq"]
+        assert one.refused("kb_upsert", rename={old: "C"}, expected_seq=seq - 1)["code"] == "stale_base"
+        asked = {"rename": {old: "C"}, "expected_seq": seq, "changeset_id": "separate-1"}
+        assert one.call("kb_upsert", **asked)["seq"] == seq + 1
+        assert one.call("kb_upsert", **asked)["seq"] == seq + 1
+        titles = {found["id"]: found["title"] for found in one.call("kb_query", ids=["B", "C"])["entities"]}
+        assert sorted(titles.items()) in ([("B", "Ours"), ("C", "Theirs")], [("B", "Theirs"), ("C", "Ours")])
+        assert one.call("kb_check", rules=["conflict"])["violations"] == []

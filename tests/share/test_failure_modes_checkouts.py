@@ -9,6 +9,8 @@ import pytest
 
 from kbcore.checks import run_checks
 from kbcore.errors import InvalidQuery
+from kbcore.share.health import sharing_findings
+from kbcore.share.sharing import share
 from kbcore.sync.overlay import WorktreeFiles
 from tests.support.repository.clones import Clone, hold
 from tests.support.repository.repos import git
@@ -64,6 +66,21 @@ def test_files_that_are_not_checked_out_take_nothing_back_and_are_named(bob: Clo
     bob.is_sparse = False
     hold(bob)
     assert bob.facts() == before
+
+
+def test_in_a_sparse_checkout_the_attributes_of_the_project_stay_as_they_are(bob: Clone) -> None:
+    attributes = "schema/** text\nchanges/** -text -filter -merge\n"
+    (bob.root / ".kb/.gitattributes").write_text(attributes)
+    bob.git("commit", "--quiet", "--all", "--no-verify", "-m", "attributes")
+    bob.git("sparse-checkout", "set", "docs")
+    assert not (bob.root / ".kb/.gitattributes").exists()
+    bob.sync()
+    bob.add("FACT-1", title="By bob")
+    share(bob.workspace(), bob.branch)
+    assert f"{bob.git('show', ':.kb/.gitattributes')}\n" == attributes
+    staged = bob.git("diff", "--cached", "--name-only").splitlines()
+    assert [path.endswith(".jsonl") for path in staged] == [True]
+    assert not [one for one in sharing_findings(bob.workspace(), bob.branch) if "attributes" in one.code]
 
 
 def test_readers_before_the_sync_do_not_miss_what_is_not_checked_out(bob: Clone) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kbcore.checks import run_checks
 from kbcore.errors import IntegrityViolation, NotFound
+from kbcore.errors.remedies import Command, parts_of
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Create, identified
 from kbcore.share.separating import Separation, separate
@@ -129,6 +130,10 @@ def test_one_new_id_on_two_branches_is_one_entity_with_a_conflict(ann: Clone, bo
     assert refused.status
     [change] = [key for key, one in bob.own["main"].items() if isinstance(one.claims[0], Create)]
     assert f"FACT-2@{change[:8]} by bob" in refused.err
+    [conflict] = run_checks(ann.workspace(), ann.view(), branch="main", only=["conflict"]).violations
+    commands = [one.shown() for one in parts_of(conflict.remedy) if isinstance(one, Command)]
+    assert commands[:2] == [f"`kb resolve FACT-2 title --take {number}`" for number in (1, 2)]
+    assert re.fullmatch(r"`kb rename FACT-2@[0-9a-f]{8} NEW`", commands[2])
     assert run_kb(ann.root, "rename", f"FACT-2@{change[:8]}", "FACT-3").status == 0
     ann.note_own()
     hold(ann)

@@ -36,6 +36,7 @@ from kbcore.errors import FilesUnknown, GitUnusable, InvalidConfig, NotFound, Pr
 from kbcore.errors.remedies import kb
 from kbcore.errors.secrets import masked_in
 from kbcore.git import local_branches, revisions
+from kbcore.model.claims.change import creation_words
 from kbcore.model.claims.fold import DELETED
 from kbcore.model.graph import FORMER_KEY, Link
 from kbcore.rules import CheckReport, Finding, Rule, RuleRun, against
@@ -53,7 +54,6 @@ UNREAD: Final = "unread"
 _RULE_OF: Final = {"id": against.ID, "field": against.FIELD, "edge": against.EDGE}
 _SHOWN: Final = 12
 _VALUE_CHARS: Final = 80
-_CREATION_CHARS: Final = 8
 
 
 class Against(msgspec.Struct, frozen=True):
@@ -233,7 +233,7 @@ def _words_of_deletion(one: ContestedField, name: str, deleted: str, ref: str) -
 def _made(one: SharedId, ref: str) -> Finding:
     """Return an id that changes of both sides make as a finding."""
     ours, theirs = Side(one.id, one.title, Place(one.here, 0)), Side(one.id, one.title_there, Place(one.there, 0))
-    fresh, creation = f"{series_of(one.id)}{MARK}", f"{one.id}@{one.creation[:_CREATION_CHARS]}"
+    fresh, creation = f"{series_of(one.id)}{MARK}", creation_words(one.creation, one.id)
     return Finding(
         one.id,
         f"{one.id} was made here{_titled(ours)}, and in {ref}{_titled(theirs)}.",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kbcore import gc_pause
-from kbcore.checks import check_ids, idle_in, judge
+from kbcore.checks import check_ids, creations_of, idle_in, judge
 from kbcore.checks.branch_files import tree_of
 from kbcore.checks.introduced.compare import Introduced, introduced, of_entities
 from kbcore.checks.introduced.point import Point, point_of
@@ -55,7 +55,8 @@ def check_since(
     point = point_of(workspace, view, branch, text, is_local=is_local)
     changed_by.check_known(view)
     check_ids(view, ids)
-    now = judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids, idle=idle_in(view))
+    made = creations_of(workspace, branch)
+    now = judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids, idle=idle_in(view), creations=made)
     files = tree_of(workspace, branch)  # of how they were at a seq nothing is known
     back = Changes()
     with gc_pause.paused(), scratch_copy(view, point.seq) as before:
@@ -71,7 +72,7 @@ def check_since(
             was = _at_first(was)
             with scratch_copy(view, view.seq, base_state=(point.seq, back)) as after:
                 there = tree_of(workspace, branch)
-                now = judge(workspace, after, there, only=only, ids=ids, idle=idle_in(after))
+                now = judge(workspace, after, there, only=only, ids=ids, idle=idle_in(after), creations=made)
         found = introduced(was, now, view.renamed)
     if changed_by == EVERYTHING:
         return Since(point, found)

@@ -28,9 +28,13 @@ MAX_SEEN: Final = 64
 """Claims that one claim names, the nearest first. One more than these that are missing leave a conflict."""
 
 _SALT_CHARS: Final = 16
+_SHOWN_CHARS: Final = 8
 
 SELF: Final = "@"
 """The creation of an entity that the change itself creates: its own id cannot be part of what the id is taken of."""
+
+CREATED_BY: Final = "@"
+"""Between an id and the beginning of the change that created what is meant (``creation_words``)."""
 
 DOCUMENT: Final = CLIENT
 """In place of a creation: the entity is the one that a document states."""
@@ -316,6 +320,11 @@ def creation_of(change_id: str, entity_id: str) -> str:
     return f"{change_id}:{entity_id}"
 
 
+def creation_words(change_id: str, entity_id: str) -> str:
+    """Return the creation of an entity by a change as commands and clients name it: ``REQ-7@3fa9c1d2``."""
+    return f"{entity_id}{CREATED_BY}{change_id[:_SHOWN_CHARS]}"
+
+
 def claim_name(change_id: str, at: int) -> str:
     """Return the name of the claim at a position of a change, counted from 0."""
     return f"{change_id}.{at}"
@@ -337,11 +346,11 @@ def value_key(value: Any) -> bytes:
 
 
 def _claim_hash(claim: Claim) -> str:
-    if isinstance(claim, RedactedField):
-        return claim.hash
-    if isinstance(claim, SetField):
+    if isinstance(claim, SetField):  # most are
         digest = claim.hash or _digest(claim.salt, claim.now)
         claim = SetField(claim.on, claim.field, hash=digest, after=claim.after)
+    elif isinstance(claim, RedactedField):
+        return claim.hash
     elif isinstance(claim, VALUED):
         digest = claim.hash or _digest(claim.salt, claim.now)
         claim = msgspec.structs.replace(claim, now=msgspec.UNSET, salt="", hash=digest, was=msgspec.UNSET)

@@ -55,8 +55,10 @@ ABSENT: Final = msgspec.UNSET
 """The value of a field that a claim unset."""
 
 
-_OF_NO_EDGE: Final = (Create, RemoveEdge, AddMember, RedactedField)
-"""Claims that state no edge, and no field of one."""
+_OF_NO_EDGE: Final = (RemoveEdge, AddMember, RedactedField)
+"""Claims on an edge that do not state it, and no field of it."""
+_OF_EXISTENCE: Final = (Delete, Keep, Rename)
+"""Claims on whether an entity is there, and on its id."""
 
 
 class Documents(msgspec.Struct, frozen=True):
@@ -163,13 +165,6 @@ EdgeClaim = tuple[str, str, SetField | UnsetField]
 def fold(changes: Iterable[Change], documents: Documents = NO_DOCUMENTS) -> FoldedClaims:
     """Return the state of these changes, in whatever order and however often they are given."""
     present = union(changes)
-    removed = {
-        name
-        for change in present.values()
-        for claim in change.claims
-        if isinstance(claim, RemoveEdge)
-        for name in claim.removes
-    }
     subjects = _collected(present, documents)
     deleted = subjects.deleted()
     last_id = {key: subjects.name_of(key) for key in sorted(subjects.created_ids)}
@@ -180,10 +175,10 @@ def fold(changes: Iterable[Change], documents: Documents = NO_DOCUMENTS) -> Fold
     entities = {key: _entity(key, of, subjects, documents) for key, of in sorted(groups.items())}
     ids = last_id | {creation_of(DOCUMENT, key): key for key in documents.fields}
     names = _Names(entities, ids, deleted, documents)
-    edges, others = _edges(present, names, documents, removed)
+    edges, others = _edges(subjects, names, documents)
     waiting = sorted([*subjects.waiting, *(name for found in others.values() for name, _, _ in found)])
     unstated = {key: _fields_of_edge(found, present) for key, found in others.items()}
-    return FoldedClaims(entities, edges, deleted, tuple(waiting), unstated, _confirmed(present, names))
+    return FoldedClaims(entities, edges, deleted, tuple(waiting), unstated, _confirmed(subjects, names))
 
 
 class _Claimed(msgspec.Struct):
@@ -211,6 +206,8 @@ class _ClaimsByCreation(msgspec.Struct):
     created_ids: dict[str, str]
     deletions: list[tuple[str, Delete, list[str]]]
     waiting: list[str]
+    on_edges: list[tuple[EdgeRef, str, int, Claim]]
+    """The claims on edges, each with how it names its edge, its change, and its position there."""
 
     def name_of(self, creation: str) -> str:
         """Return the id that a creation has, or had when it was deleted."""
@@ -236,19 +233,22 @@ def _collected(present: Mapping[str, Change], documents: Documents) -> _ClaimsBy
         if isinstance(claim, Create)
     }
     stated = [creation_of(DOCUMENT, key) for key in documents.fields]
-    found = _ClaimsByCreation(present, {key: _Claimed() for key in [*created, *stated]}, created, [], [])
+    found = _ClaimsByCreation(present, {key: _Claimed() for key in [*created, *stated]}, created, [], [], [])
     for change in present.values():
-        meant: dict[EntityRef, list[str]] = {}
+        last: EntityRef | None = None
+        meant = list[str]()
         for at, claim in enumerate(change.claims):
             if isinstance(claim, Create):
                 found.claimed[creation_of(change.id, claim.id)].changes.add(change.id)
                 continue
-            if not isinstance(claim.on, EntityRef):
+            on = claim.on
+            if isinstance(on, EdgeRef):
+                found.on_edges.append((on, change.id, at, claim))
                 continue
-            if claim.on not in meant:
-                meant[claim.on] = _meant(change.id, claim.on, found.claimed, documents)
-            creations = meant[claim.on]
-            if isinstance(claim, Delete | Keep | Rename):  # a document decides itself whether it is there and its id
+            if on != last:
+                last, meant = on, _meant(change.id, on, found.claimed, documents)
+            creations = meant
+            if isinstance(claim, _OF_EXISTENCE):  # a document decides itself whether it is there and its id
                 creations = [key for key in creations if key in created]
             if not creations:
                 found.waiting.append(claim_name(change.id, at))
@@ -262,9 +262,6 @@ def _note(creations: Iterable[_Claimed], change: str, at: int, claim: Claim) -> 
     """Note a claim of a change at each creation that it is made on."""
     for claimed in creations:
         match claim:
-            case Delete():
-                claimed.deletions.add(change)
-                continue  # what a deletion did not see of an entity are changes of it
             case SetField() | UnsetField():
                 claimed.fields[claim.field][change] = (_value_of(claim), claim.after)
             case AddMember():
@@ -272,6 +269,9 @@ def _note(creations: Iterable[_Claimed], change: str, at: int, claim: Claim) -> 
                 claimed.members[claim_name(change, at)] = (claim.field, member)
             case RemoveMember():
                 claimed.removed.update(claim.removes)
+            case Delete():
+                claimed.deletions.add(change)
+                continue  # what a deletion did not see of an entity are changes of it
             case Rename():
                 claimed.names[change] = (claim.now, claim.after)
             case Keep():
@@ -386,32 +386,32 @@ class _Names(msgspec.Struct):
 
 
 def _edges(
-    present: Mapping[str, Change], names: _Names, documents: Documents, removed: set[str]
+    subjects: _ClaimsByCreation, names: _Names, documents: Documents
 ) -> tuple[dict[str, Edge], dict[str, list[EdgeClaim]]]:
     """Return the edges that are stated, and the claims on fields of others, by edge.
 
     Where another entity takes the place of a deleted one, a claim on a field comes along with a statement of its edge,
     and waits without one: it was not made on the edge that the other entity has.
     """
+    removed = {name for *_, claim in subjects.on_edges if isinstance(claim, RemoveEdge) for name in claim.removes}
     ends = dict(documents.edges)
     additions: defaultdict[str, dict[str, EdgeRef]] = defaultdict(dict)
     fields: defaultdict[str, list[EdgeClaim]] = defaultdict(list)
     of_fields: list[tuple[str, EdgeRef, EdgeClaim]] = []
-    for change in present.values():
-        keys: dict[EdgeRef, str] = {}
-        for at, claim in enumerate(change.claims):
-            if isinstance(claim, _OF_NO_EDGE) or not isinstance(claim.on, EdgeRef):
-                continue
-            ref, name = claim.on, claim_name(change.id, at)
-            if ref not in keys:
-                from_id, to_id = [names.id_of(change.id, end) for end in (ref.from_end, ref.to_end)]
-                keys[ref] = link_id(ref.type, ref.kind, from_id, to_id)
-                ends[keys[ref]] = (ref.type, ref.kind, from_id, to_id)
-            key = keys[ref]
-            if isinstance(claim, SetField | UnsetField):
-                of_fields.append((key, ref, (name, change.id, claim)))
-            elif name not in removed:
-                additions[key][name] = named_by(change.id, ref)
+    keys: dict[tuple[str, EdgeRef], str] = {}
+    for ref, change, at, claim in subjects.on_edges:
+        if isinstance(claim, _OF_NO_EDGE):
+            continue
+        name = claim_name(change, at)
+        if (change, ref) not in keys:
+            from_id, to_id = [names.id_of(change, end) for end in (ref.from_end, ref.to_end)]
+            keys[change, ref] = link_id(ref.type, ref.kind, from_id, to_id)
+            ends[keys[change, ref]] = (ref.type, ref.kind, from_id, to_id)
+        key = keys[change, ref]
+        if isinstance(claim, SetField | UnsetField):
+            of_fields.append((key, ref, (name, change, claim)))
+        elif name not in removed:
+            additions[key][name] = named_by(change, ref)
     owns: dict[tuple[str, EdgeRef], str] = {}
     for key, ref, one in of_fields:
         if (one[1], ref) not in owns:
@@ -424,7 +424,7 @@ def _edges(
             key,
             *ends[key],
             additions=tuple(sorted(additions[key])),
-            fields=_fields_of_edge(fields.pop(key, ()), present),
+            fields=_fields_of_edge(fields.pop(key, ()), subjects.present),
             ref=additions[key][min(additions[key])] if additions[key] else None,
         )
         for key in sorted({*documents.edges, *additions})
@@ -432,13 +432,12 @@ def _edges(
     return edges, fields
 
 
-def _confirmed(present: Mapping[str, Change], names: _Names) -> dict[str, frozenset[str]]:
+def _confirmed(subjects: _ClaimsByCreation, names: _Names) -> dict[str, frozenset[str]]:
     """Return what the targets of edges were when somebody confirmed these, as far as no redaction took it away."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for change in present.values():
-        for claim in change.claims:
-            if isinstance(claim, AddMember) and isinstance(claim.on, EdgeRef) and not claim.is_redacted:
-                found[names.id_of(change.id, claim.on)].add(claim.now)
+    for ref, change, _, claim in subjects.on_edges:
+        if isinstance(claim, AddMember) and not claim.is_redacted:
+            found[names.id_of(change, ref)].add(claim.now)
     return {key: frozenset(members) for key, members in sorted(found.items())}
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from kbcore.model.claims.change import (
     DOCUMENT,
+    SELF,
     Change,
     Create,
     Delete,
@@ -52,16 +53,28 @@ def claimed_by(change: Change) -> tuple[set[tuple[str, bool]], set[tuple[str, st
             names.add((claim.id, creation))
         elif isinstance(claim, Rename):
             names.update((claim.now, one) for one in named_by(change.id, claim.on).of)
-    for ref in dict.fromkeys([claim.on for claim in change.claims if not isinstance(claim, Create)]):
+    for ref in refs_of(change):
         is_end = isinstance(ref, EdgeRef)
-        for entity in entities_in(named_by(change.id, ref)):
+        for entity in entities_in(ref):
             for one in entity.of:
                 if one == DOCUMENT:
                     keys.add((creation_of(DOCUMENT, entity.id), is_end))
                 else:
-                    keys.add((one, is_end))
-                    names.add((entity.id, one))
+                    creation = creation_of(change.id, entity.id) if one == SELF else one
+                    keys.add((creation, is_end))
+                    names.add((entity.id, creation))
     return keys, names
+
+
+def refs_of(change: Change) -> list[Ref]:
+    """Return what the claims of a change are on, each once."""
+    found = dict[Ref, None]()
+    last: Ref | None = None
+    for claim in change.claims:
+        if not isinstance(claim, Create) and claim.on is not last:
+            last = claim.on
+            found[last] = None
+    return [*found]
 
 
 def names_in(change: Change) -> set[tuple[str, str]]:
@@ -71,15 +84,17 @@ def names_in(change: Change) -> set[tuple[str, str]]:
 
 def edges_of(change: Change) -> set[frozenset[str]]:
     """Return the ids of the entities at the ends of each edge that a change has claims on."""
-    refs = {claim.on for claim in change.claims if not isinstance(claim, Create) and isinstance(claim.on, EdgeRef)}
-    return {frozenset(one.id for one in entities_in(ref)) for ref in refs}
+    return {frozenset([one.id for one in entities_in(ref)]) for ref in refs_of(change) if isinstance(ref, EdgeRef)}
 
 
 def ids_in(change: Change) -> set[str]:
     """Return the ids of the entities that the claims of a change name."""
-    found = {claim.now for claim in change.claims if isinstance(claim, Rename)}
+    found = {one.id for ref in refs_of(change) for one in entities_in(ref)}
     for claim in change.claims:
-        found |= {claim.id} if isinstance(claim, Create) else {one.id for one in entities_in(claim.on)}
+        if isinstance(claim, Rename):
+            found.add(claim.now)
+        elif isinstance(claim, Create):
+            found.add(claim.id)
     return found
 
 

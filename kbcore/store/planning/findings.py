@@ -362,3 +362,13 @@ def members_wanted(
             wanted |= {name: value for name, value in named.items() if value is not None}
             gone += [name for name, value in named.items() if value is None and name in fields]
     return wanted, gone
+
+
+def check_stale(node: Node, seq: int | None, *, head: int) -> None:
+    """Refuse a rename of what changed after the client read it. Raises: ``InvalidChangeset``, ``StaleBase``."""
+    if seq is not None and seq > head:
+        problem = future_seq_problem(seq, head)
+        raise InvalidChangeset(problem.message, hint=problem.remedy, details=[problem], says_first=True)
+    if seq is not None and node.version > seq:
+        message = f"{in_quotes(node.id)} changed at seq {node.version}, after {seq}."
+        raise StaleBase(message, details=[Problem("$.rename", "stale", message, STALE_REMEDY)], says_first=True)

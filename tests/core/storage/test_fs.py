@@ -313,6 +313,19 @@ def test_what_this_user_may_not_give_to_the_group_is_made_all_the_same(
     assert (found.st_gid == TEAM, bool(found.st_mode & 0o020)) == (call == "fchmod", call == "fchown")
 
 
+def test_the_mode_that_is_shared_is_asked_for_what_is_made_and_not_for_what_is_there(tmp_path: Path) -> None:
+    asked: list[Path] = []
+
+    def shared(folder: Path) -> int:
+        asked.append(folder)
+        return 0
+
+    fs, path = RealFs(shared=shared), tmp_path / "file"
+    for _ in range(2):
+        fs.close(fs.open(path, os.O_RDWR | os.O_CREAT))
+    assert asked == [tmp_path]
+
+
 @needs_root
 def test_only_what_is_shared_gets_the_group_of_its_folder(tmp_path: Path) -> None:
     os.chown(tmp_path, -1, TEAM)

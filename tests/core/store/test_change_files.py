@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
 
-from kbcore.errors import StorageError
+from kbcore.errors import StorageError, StorageFull
 from kbcore.storage.fs import RealFs
 from kbcore.store.change_files import write_file
 
@@ -46,3 +47,14 @@ def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
         place.symlink_to("absent")
     with pytest.raises(StorageError, match=r"cannot read|another content"):
         write_file(RealFs(), tmp_path, PATH, CONTENT)
+
+
+def test_a_file_that_the_system_does_not_let_grow_is_a_full_disk_and_leaves_nothing(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, hard))  # Python ignores SIGXFSZ
+    try:
+        with pytest.raises(StorageFull, match=f"{PATH} cannot be written"):
+            write_file(RealFs(), tmp_path, PATH, CONTENT)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not [*(tmp_path / PATH).parent.iterdir()]
