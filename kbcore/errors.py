@@ -4,6 +4,7 @@ KBError
 ├─ Rejected       nothing written, correct the request
 │    InvalidChangeset · IntegrityViolation · StaleBase · ChangesetIdReused · LimitExceeded
 │    DerivedFact · BranchMoved · RevertConflict · KipRefused · NotSynced · PrologFailed · ContentRedacted
+│    InvalidReport
 ├─ Unavailable    nothing written, try later
 │    LockTimeout · LockUnsupported · StorageFull · ReadOnlyStore · StorageError · ResourceLimit
 │    ClockUnusable · StatementTimeout · Interrupted · FilesUnknown · PrologUnavailable
@@ -261,6 +262,12 @@ class ContentRedacted(Rejected, code="redacted", exit_status=33):
     """The request needs what a redaction took out of a record."""
 
     default_hint = "What was taken out is not there any more: set the fields to what they are to be."
+
+
+class InvalidReport(Rejected, code="invalid_report", exit_status=34):
+    """A report of a test run cannot be used: it is not there, not complete, or of a format that KB does not read."""
+
+    default_hint = "Correct or leave out every listed report; none of them was taken in."
 
 
 class Unavailable(KBError):
