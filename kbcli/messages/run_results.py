@@ -86,7 +86,7 @@ def warnings(answer: ResultsAnswer) -> Iterator[str]:
         count = pluralize(answer.unmatched_count, "reported test")
         verb = "matches" if answer.unmatched_count == 1 else "match"
         named = ", ".join(map(_unmatched, answer.unmatched[:_NAMED]))
-        such = "" if answer.unmatched_count <= _NAMED else "such as "
+        such = "" if answer.unmatched_count <= _NAMED else "for example "
         yield escaped_sentence(f"{count} {verb} no test of the branch{failing}: {such}{named}. {_HOW_TO_MATCH}")
     if answer.unknown_ids:
         named = some_of(answer.unknown_ids, _NAMED)

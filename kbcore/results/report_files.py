@@ -20,6 +20,9 @@ _SIGNS: Final = frozenset("*?[")
 _HINT: Final = "Paths and globs are taken from the folder that the command runs in; run the tests first."
 
 
+_OF_REPOSITORY: Final = "A glob in quotes means files of the repository; one without quotes is expanded by the shell."
+
+
 class ReportFile(msgspec.Struct, frozen=True, order=True):
     """A file: its absolute path, and the words by which answers name it."""
 
@@ -48,7 +51,8 @@ def named_reports(texts: Sequence[str], start: Path, root: Path, *, may_lack: bo
             fault = glob_fault(glob)
             files = [] if fault else found_reports(root, [glob])
             if fault:
-                problems.append(_problem(number, "bad_glob", f"{in_quotes(text)} cannot be used as a glob: {fault}."))
+                message = f"{in_quotes(text)} cannot be used as a glob: {fault}."
+                problems.append(_problem(number, "bad_glob", message, _OF_REPOSITORY))
             elif not files:
                 problems.append(_problem(number, _NOT_FOUND, f"{in_quotes(text)} means no file."))
         found |= {one.path: one for one in files}
@@ -107,5 +111,5 @@ def _limited(files: list[ReportFile]) -> list[ReportFile]:
     return files
 
 
-def _problem(number: int, code: str, message: str) -> Problem:
-    return Problem(f"$.files[{number}]", code, message, _HINT)
+def _problem(number: int, code: str, message: str, remedy: str = _HINT) -> Problem:
+    return Problem(f"$.files[{number}]", code, message, remedy)

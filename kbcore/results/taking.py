@@ -177,12 +177,14 @@ def _read_all(request: ResultsRequest, collected: Collected) -> _Read:
         try:
             found.reports.append(_read(file, found))
         except ReportFault as fault:
-            message = f"{in_quotes(file.shown)} cannot be used: {fault.message}."
             place = f"{file.shown}:{fault.line}" if fault.line else file.shown
+            message = f"{in_quotes(place)} cannot be used: {fault.message}."
             problems.append(Problem(place, fault.code, message, fault.remedy, file.shown, fault.line))
         except OSError as error:
             message = f"{in_quotes(file.shown)} cannot be read: {error.strerror or error}."
-            problems.append(Problem(file.shown, "unreadable", message, "Name a report that you may read.", file.shown))
+            is_folder = isinstance(error, IsADirectoryError)
+            remedy = "Name the reports in it." if is_folder else "Name a report that you may read."
+            problems.append(Problem(file.shown, "unreadable", message, remedy, file.shown))
     if problems:
         raise of_problems(InvalidReport, "", problems)
     return found

@@ -80,8 +80,8 @@ def test_the_settings_name_reports_where_none_is_named(kb, reported):
         (["build/none.xml"], 34, "There is no file 'build/none.xml'."),
         (["build/r.xml", "--commit", "nowhere"], 34, "'nowhere' is no commit of this clone."),
         (["build/r.xml", "--watch", "--dry-run"], 2, "--watch and --dry-run exclude each other."),
-        (["docs/tests/login.md"], 34, "'docs/tests/login.md' cannot be used: it is no report that KB reads"),
-        (["build"], 34, "cannot be"),
+        (["docs/tests/login.md"], 34, "'docs/tests/login.md:1' cannot be used: it is no report that KB reads"),
+        (["build"], 34, "'build' cannot be read: Is a directory."),
     ],
 )
 def test_a_mistake_is_named_with_a_remedy_and_nothing_is_written(kb, reported, words, status, said):
