@@ -96,6 +96,16 @@ MAX_DRAWN_EDGES: Final = 10_000
 MAX_SOURCE_FILE_BYTES: Final = 4 * MIB
 MAX_CODE_BYTES: Final = 2 * MIB
 """One file of source code."""
+MAX_REPORT_BYTES: Final = 1024 * MIB
+"""One report of a test run, which is read as a stream."""
+MAX_REPORTS: Final = 10_000
+"""Reports that one command takes in."""
+MAX_REPORTED_TESTS: Final = 2_000_000
+"""Tests that the reports of one command have."""
+MAX_REPORTED_TEXT_CHARS: Final = 64 * KIB
+"""Of the text that a report has of one failure, what is looked at."""
+MAX_REPORTED_FILES: Final = 100_000
+"""Source files that the reports of coverage of one command have."""
 MAX_FRONT_MATTER_BYTES: Final = 256 * KIB
 MAX_YAML_NODES: Final = 2_000_000
 """Values of one YAML or JSON document."""

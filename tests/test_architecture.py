@@ -32,7 +32,7 @@ FLOORS = {
         query rules config
         store
         sync logic
-        checks kip maintenance
+        checks kip maintenance results
         editing watch share
         dml
     """,
@@ -111,7 +111,12 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcli/commands/demo.py",
         "kbcli/views/listing.py",
     ),
-    "xml": ("kbcli/views/reports/junit.py", "kbcore/extract/sources/reqif.py", "kbcore/query/exchange/reqif.py"),
+    "xml": (
+        "kbcore/results/xml_stream.py",
+        "kbcli/views/reports/junit.py",
+        "kbcore/extract/sources/reqif.py",
+        "kbcore/query/exchange/reqif.py",
+    ),
     "xlsxwriter": ("kbcore/query/exchange/tables.py",),
     "ctypes": ("kbcore/watch/inotify.py", "kbcore/process/system_limits.py"),
     **dict.fromkeys(("socket", "pty", "multiprocessing", "http", "ftplib", "smtplib"), ()),
@@ -149,6 +154,7 @@ OPENERS = {
     "kbcore/view/sandbox_worker.py": "the size of its own process",
     "kbcore/process/system_limits.py": "the size of its own process",
     "kbcli/input/changeset_file.py": "the file that a command is asked to read",
+    "kbcore/results/reading.py": "the reports of test runs that a command names",
     "kbcore/storage/bug_reports.py": "reports of bugs",
     "kbcli/views/diagnosis.py": "reports of bugs",
     "kbcli/app.py": "the null device",

@@ -48,7 +48,6 @@ def run(
     from kbcore import git
     from kbcore.store.init import lay_out
     from kbcore.store.pool import StorePool
-    from kbcore.sync import detecting
 
     session = session_of(ctx)
     if dry_run:
@@ -67,7 +66,7 @@ def run(
         results = hooks.install(repo, session.env, hooks_path=folder, fallback=hooks.own_program())
     # A store that was there may be damaged; what could be set up is set up by now.
     seq = laid.workspace.store(laid.ensured.branch).head().seq
-    found = detecting.detect(laid.workspace)
+    found = proposals.find(laid.workspace)
     if session.output.is_json:
         is_taken = proposals.offer(session, laid.workspace, found, yes=yes, command="kb init")
         _answer(session, laid, seq, results, proposals.as_json(found, is_taken=is_taken))
@@ -86,16 +85,15 @@ def _show_proposals(session: Session) -> int:
     """Show what is proposed, for a repository that need not have a KB."""
     from kbcli.input import proposals
     from kbcli.messages.detected import nothing_line
-    from kbcore.sync import detecting
 
     session.is_read_only = True
     workspace = session.workspace_as_it_is()
-    found = detecting.detect(workspace)
+    found = proposals.find(workspace)
     proposals.offer(session, workspace, found, yes=False)
     if session.output.is_json:
         session.output.document(proposals.as_json(found, is_taken=False))
-    elif not found.proposals:
-        session.output.say(nothing_line(found.covered))
+    elif not found.documents.proposals:
+        session.output.say(nothing_line(found.documents.covered))
     return 0
 
 

@@ -60,19 +60,18 @@ def detect(
     """Look for documents that no source reads, and propose settings for them, as `kb init` does."""
     from kbcli.input import proposals
     from kbcli.messages.detected import nothing_line
-    from kbcore.sync import detecting
 
     session = _session(ctx, format_)
     workspace = session.workspace
-    found = detecting.detect(workspace)
+    found = proposals.find(workspace)
     command = "" if dry_run else "kb sources detect"
     is_taken = proposals.offer(session, workspace, found, yes=yes, command=command)
     if session.output.is_json:
         session.output.document(proposals.as_json(found, is_taken=is_taken))
     elif is_taken:
         session.output.say("Next: `kb sync` reads the documents.")
-    elif not found.proposals:
-        session.output.say(nothing_line(found.covered))
+    elif not found.documents.proposals:
+        session.output.say(nothing_line(found.documents.covered))
 
 
 @app.command("try", cls=HelpfulCommand)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import typer
@@ -19,7 +19,22 @@ _MOST_SHOWN: Final = 10
 _QUESTION: Final = "Take it? [y]es, [c]hange, [n]o, [a]ll, [q]uit"
 
 
-def offer(session: Session, workspace: Workspace, found: Detection, *, yes: bool, command: str = "") -> bool:
+class Found(NamedTuple):
+    """What a worktree has beyond what is configured: documents, and reports of test runs by their paths."""
+
+    documents: Detection
+    reports: list[str]
+
+
+def find(workspace: Workspace) -> Found:
+    """Return what a worktree has beyond what is configured. Raises: ``GitUnusable``, ``InvalidConfig``."""
+    from kbcore.results.finding import find_reports
+    from kbcore.sync import detecting
+
+    return Found(detecting.detect(workspace), find_reports(workspace))
+
+
+def offer(session: Session, workspace: Workspace, found: Found, *, yes: bool, command: str = "") -> bool:
     """Show what was found, or ask set by set at a terminal, and add what is taken to the settings.
 
     ``command`` is the one that takes the proposals; without one nothing is written. Return whether something was.
@@ -32,31 +47,33 @@ def offer(session: Session, workspace: Workspace, found: Detection, *, yes: bool
     output = session.output
     asks = bool(command) and not yes and output.is_interactive and not (output.is_json or output.is_quiet)
     if asks:
-        taken = ask(session, found.proposals, lambda *changed: detecting.changed(workspace, *changed))
+        taken = ask(session, found.documents.proposals, lambda *changed: detecting.changed(workspace, *changed))
     else:
-        taken = list(found.proposals) if yes and command else []
-        for one in found.proposals[:_MOST_SHOWN]:
+        taken = list(found.documents.proposals) if yes and command else []
+        for one in found.documents.proposals[:_MOST_SHOWN]:
             for line in detected.proposal_lines(one):
                 output.say_as_it_is(line)
-        if len(found.proposals) > _MOST_SHOWN:
-            output.say(detected.more_line(len(found.proposals) - _MOST_SHOWN))
+        if len(found.documents.proposals) > _MOST_SHOWN:
+            output.say(detected.more_line(len(found.documents.proposals) - _MOST_SHOWN))
     is_changed = detecting.take(workspace, taken)
     if is_changed:
         output.say(detected.taken_line(len(taken), f"{workspace.settings_name}/{CONFIG}"))
-    elif found.proposals and command and not asks:
-        output.say(detected.left_line(len(found.proposals), command))
-    if said := detected.possible_line(found.possible):
-        output.say(said)
+    elif found.documents.proposals and command and not asks:
+        output.say(detected.left_line(len(found.documents.proposals), command))
+    for said in (detected.possible_line(found.documents.possible), detected.reports_line(found.reports)):
+        if said:
+            output.say(said)
     return is_changed
 
 
-def as_json(found: Detection, *, is_taken: bool) -> dict[str, Any]:
+def as_json(found: Found, *, is_taken: bool) -> dict[str, Any]:
     """Return what was found as members of an answer."""
     return {
-        "proposals": msgspec.to_builtins(found.proposals),
+        "proposals": msgspec.to_builtins(found.documents.proposals),
         "taken": is_taken,
-        "possible": msgspec.to_builtins(found.possible),
-        "covered": found.covered,
+        "possible": msgspec.to_builtins(found.documents.possible),
+        "covered": found.documents.covered,
+        "reports": list(found.reports),
     }
 
 

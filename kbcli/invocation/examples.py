@@ -22,6 +22,11 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb sync --dry-run docs/adr", "see what one folder would change"),
     ),
     "watch": (("kb watch --check", "keep the violations on screen while you write"),),
+    "results": (
+        ("kb results build/junit.xml", "record the verdicts of a run"),
+        ("kb results 'reports/**/*.xml' --commit HEAD~1", "of several reports, for another commit"),
+        ("kb results --watch", "whenever the tests have run again"),
+    ),
     "status": (("kb status", "see whether a sync would find something"),),
     "query": (
         ("kb query req --lacks verified_by", "requirements without a test"),

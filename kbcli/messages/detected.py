@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -55,6 +56,17 @@ def possible_line(possible: Sequence[Possible]) -> str:
     rest = sum(one.count for one in possible[_FOLDERS:])
     more = f", and {pluralize(rest, 'file')} elsewhere" if rest else ""
     return escape_controls(f"Not read, and may be documents: {', '.join(shown)}{more}.")
+
+
+def reports_line(reports: Sequence[str]) -> str:
+    """Return how reports of test runs are taken in; "" where there are none."""
+    if not reports:
+        return ""
+    others = len(reports) - 1
+    count = f"{pluralize(others, 'more report')} {is_or_are(others)} there"
+    more = f" {count}; the setting `results` can mean all." if others else ""
+    path = shlex.quote(reports[0])
+    return escape_controls(f"A report of a test run: `kb results {path}` records the verdicts of its tests.{more}")
 
 
 def taken_line(count: int, path: str) -> str:

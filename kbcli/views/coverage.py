@@ -28,6 +28,7 @@ _NO_REQUIREMENTS: Final = (
 _ASPECT_HEAD: Final = tuple(name.upper() for name in ASPECTS)
 _SHORT_HEAD: Final = ("SPEC", "VERIF", "IMPL")
 _STATES: Final = {"yes": "yes", "no": "no", "not_applicable": "n/a"}
+_VERIFIED: Final = "verified"
 _NUMBERS: Final = ("yes", "no", "not_applicable", "percent")
 
 
@@ -89,7 +90,7 @@ def show(session: Session, branch: str, report: CoverageReport, files: FileState
 
 def _document(report: CoverageReport) -> dict[str, Any]:
     rows = (
-        {"requirements": [msgspec.to_builtins(one) for one in report.requirements]}
+        {"requirements": [one.as_json() for one in report.requirements]}
         if report.by == "requirement"
         else {"groups": [{"name": one.name, **one.as_json()} for one in report.groups]}
     )
@@ -118,11 +119,11 @@ def _rows(report: CoverageReport, *, is_short: bool = False) -> tuple[tuple[str,
     total = report.covered.total
     aspects = _SHORT_HEAD if is_short else _ASPECT_HEAD
     said = _share if is_short else _tally
-    sums = tuple(said(total.tallies[name]) for name in ASPECTS)
+    sums = tuple(f"{said(total.tallies[name])}{_failing(total, name)}" for name in ASPECTS)
     if report.by == "requirement":
         if is_short:
             head: tuple[str, ...] = ("ID", *aspects)
-            rows = [(one.id, *(_STATES[one.state(name)] for name in ASPECTS)) for one in report.requirements]
+            rows = [(one.id, *(_state(one, name) for name in ASPECTS)) for one in report.requirements]
             last: tuple[str, ...] = ("TOTAL", *sums)
         else:
             head = ("ID", *aspects, "PRIORITY", "TITLE")
@@ -134,7 +135,11 @@ def _rows(report: CoverageReport, *, is_short: bool = False) -> tuple[tuple[str,
     else:
         head = (report.by.upper(), "REQUIREMENTS", *aspects)
         rows = [
-            (_named(one.name), str(one.requirements), *(said(one.tallies[name]) for name in ASPECTS))
+            (
+                _named(one.name),
+                str(one.requirements),
+                *(f"{said(one.tallies[name])}{_failing(one, name)}" for name in ASPECTS),
+            )
             for one in report.groups
         ]
         last = ("TOTAL", str(total.requirements), *sums)
@@ -145,8 +150,18 @@ def _cell(one: Requirement, aspect: str) -> str:
     ids: Sequence[str] = getattr(one, aspect)
     if ids:
         more = f" +{len(ids) - _SHOWN_IDS}" if len(ids) > _SHOWN_IDS else ""
-        return ", ".join(ids[:_SHOWN_IDS]) + more
+        failing = f" ({len(one.failing)} failing)" if aspect == _VERIFIED and one.failing else ""
+        return ", ".join(ids[:_SHOWN_IDS]) + more + failing
     return f"n/a: {one.not_applicable[aspect]}" if aspect in one.not_applicable else "no"
+
+
+def _state(one: Requirement, aspect: str) -> str:
+    is_failing = aspect == _VERIFIED and one.failing
+    return f"{_STATES[one.state(aspect)]}, failing" if is_failing else _STATES[one.state(aspect)]
+
+
+def _failing(group: CoverageGroup, aspect: str) -> str:
+    return f", {group.failing} failing" if aspect == _VERIFIED and group.failing else ""
 
 
 def _tally(tally: Tally) -> str:
@@ -163,18 +178,19 @@ def _columns(report: CoverageReport) -> tuple[tuple[str, ...], list[list[str]]]:
     """Return a report as other programs want it: states as words, numbers each in a column."""
     if report.by == "requirement":
         head = ("id", "title", "status", "priority", "tags", *ASPECTS, *(f"{name}_by" for name in ASPECTS))
-        return (*head, "not_applicable"), [
+        return (*head, "not_applicable", "failing"), [
             [
                 *(one.id, one.title, one.status, one.priority, json_text(one.tags)),
                 *(one.state(name) for name in ASPECTS),
                 *(json_text(getattr(one, name)) for name in ASPECTS),
                 json_text(one.not_applicable),
+                json_text([test.id for test in one.failing]),
             ]
             for one in report.requirements
         ]
-    columns = (report.by, "requirements", *(f"{name}_{number}" for name in ASPECTS for number in _NUMBERS))
+    columns = (report.by, "requirements", *(f"{name}_{number}" for name in ASPECTS for number in _NUMBERS), "failing")
     return columns, [
-        [one.name or "", str(one.requirements), *_numbers([one.tallies[name] for name in ASPECTS])]
+        [one.name or "", str(one.requirements), *_numbers([one.tallies[name] for name in ASPECTS]), str(one.failing)]
         for one in report.groups
     ]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kbcli.messages.run_results import verdict_words
 from kbcli.terminal import tables
 from kbcli.terminal.path_tables import with_paths
 from kbcore.limits import MAX_PAGE_ROWS
+from kbcore.model.verdict import Verdict
 from kbcore.query.impact import Affected, Impact
 from kbcore.query.walk import path_text
 from kbcore.text.escaping import escape_controls
@@ -26,7 +28,8 @@ _PARTS: Final = (
 )
 _SHOWN_IDS: Final = 3
 _PATH: Final = "PATH"
-_TSV_HEAD: Final = ("PART", "ID", "TYPE", "STATUS", "TITLE", "OWNER", _PATH)
+_VERDICT: Final = "VERDICT"
+_TSV_HEAD: Final = ("PART", "ID", "TYPE", "STATUS", "TITLE", "OWNER", _PATH, _VERDICT)
 
 
 class _Section(NamedTuple):
@@ -56,6 +59,8 @@ def show(session: Session, found: Impact, *, depth: int, limit: int, format_: st
     heading = f"# {tables.markdown_text(title)}" if is_markdown else output.flowed(output.styled(title, "bold"))
     sentence = f"\n{_sentence(found)}" if is_markdown else output.flowed(f"  {_sentence(found)}")
     output.data(f"{heading}\n{sentence}\n")
+    for line in _failing_lines(found, limit):
+        output.data(f"\n{tables.markdown_text(line)}\n" if is_markdown else f"{output.flowed(f'  {line}')}\n")
     for section in _sections(found, limit):
         more = f", {len(section.rows)} of them here" if len(section.rows) < section.total else ""
         heading = f"{section.title} ({section.total}{more})"
@@ -78,28 +83,51 @@ def _sentence(found: Impact, subject: str = "it") -> str:
     return f"A change of it affects {entities}; {tests} to run."
 
 
+def _failing_lines(found: Impact, limit: int) -> Iterator[str]:
+    """Yield a line for each requirement, changed or affected, that a failing test verifies."""
+    for id_, tests in [*found.failing.items()][:limit]:
+        named = ", ".join(f"{one.id} {one.since}".rstrip() for one in tests[:_SHOWN_IDS])
+        more = f" and {len(tests) - _SHOWN_IDS} more" if len(tests) > _SHOWN_IDS else ""
+        yield escape_controls(f"{id_} is verified, but failing: {named}{more}.")
+
+
 def _sections(found: Impact, limit: int) -> list[_Section]:
     parts = [(title, getattr(found, name)) for name, title in _PARTS]
-    sections = [_section(title, part, limit) for title, part in parts if part]
+    sections = [_section(title, part, limit, found.verdicts) for title, part in parts if part]
     people: list[tuple[str, ...]] = [(one.owner, _ids(one.ids)) for one in found.people]
     if people:
         sections.append(_Section("People to ask", ("OWNER", "OF"), people[:limit], len(people)))
     return sections
 
 
-def _section(title: str, part: Sequence[Affected], limit: int) -> _Section:
+def _section(title: str, part: Sequence[Affected], limit: int, verdicts: Mapping[str, Verdict]) -> _Section:
     shown = part[:limit]
+    has_verdicts = any(one.subject.id in verdicts for one in shown)
     has_owners = any(one.subject.owner for one in shown)
     rows = [
         (
             *(one.subject.id, one.subject.type, one.subject.status, one.subject.title),
+            *((_verdict(one, verdicts),) if has_verdicts else ()),
             *((one.subject.owner,) if has_owners else ()),
             path_text(one.path),
         )
         for one in shown
     ]
-    head = ("ID", "TYPE", "STATUS", "TITLE", *(("OWNER",) if has_owners else ()), _PATH)
+    head = (
+        "ID",
+        "TYPE",
+        "STATUS",
+        "TITLE",
+        *((_VERDICT,) if has_verdicts else ()),
+        *(("OWNER",) if has_owners else ()),
+        _PATH,
+    )
     return _Section(title, head, list(rows), len(part))
+
+
+def _verdict(one: Affected, verdicts: Mapping[str, Verdict]) -> str:
+    verdict = verdicts.get(one.subject.id)
+    return verdict_words(verdict.outcome, verdict.failing_since()) if verdict else ""
 
 
 def _table(output: Output, section: _Section) -> Iterator[str]:
@@ -112,10 +140,19 @@ def _tsv_rows(found: Impact, limit: int) -> Iterator[tuple[str, ...]]:
     for part, _ in _PARTS:
         for one in getattr(found, part)[:limit]:
             known = one.subject
-            yield part, known.id, known.type, known.status, known.title, known.owner, path_text(one.path)
+            yield (
+                part,
+                known.id,
+                known.type,
+                known.status,
+                known.title,
+                known.owner,
+                path_text(one.path),
+                _verdict(one, found.verdicts),
+            )
     for person in found.people[:limit]:
         for id_ in person.ids[:limit]:
-            yield "people", id_, "", "", "", person.owner, ""
+            yield "people", id_, "", "", "", person.owner, "", ""
 
 
 def _ids(ids: Sequence[str]) -> str:

@@ -118,6 +118,7 @@ def _settings(of_source: _Schema) -> dict[str, _Schema]:
             "actors": _says(_SHARED, "Globs of the actors whose changes are shared; none may begin with `!`."),
             "types": _says(_SHARED, "Globs of the types whose changes are shared; none may begin with `!`."),
         }),
+        "results": _says(_TEXTS, "Globs of reports of test runs that `kb results` takes in where none is named."),
         "staged": _object("What is asked of a commit.", {
             "symbols": _says(_TEXTS, "Globs of source files that must name a requirement."),
         }),

@@ -103,6 +103,8 @@ class Config(msgspec.Struct, frozen=True):
     sleep: SleepSettings = SleepSettings()
     logic: LogicSettings = LogicSettings()
     share: ShareSettings = ShareSettings()
+    results: tuple[str, ...] = ()
+    """Globs of the reports that ``kb results`` takes in where none is named."""
     staged_symbols: tuple[str, ...] = ()
     """Globs of the source files that must name a requirement once they are staged."""
 
@@ -130,6 +132,7 @@ _KEYS: Final = (
     "sleep",
     "logic",
     "share",
+    "results",
     "staged",
 )
 _KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
@@ -211,6 +214,7 @@ def read_config(text: str, path: str) -> ReadSettings:
         sleep=read_sleep(found.get("sleep")),
         logic=_logic(found.get("logic")),
         share=_share(found.get("share")),
+        results=globs_in(found["results"]) if "results" in found else (),
         staged_symbols=_staged(found.get("staged")),
     )
     return ReadSettings(config, tuple(problems), tuple(doubts))

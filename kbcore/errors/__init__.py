@@ -7,7 +7,7 @@ KBError
 ├─ Rejected       nothing written, correct the request
 │    InvalidChangeset · IntegrityViolation · StaleBase · ChangesetIdReused · LimitExceeded
 │    DerivedFact · BranchMoved · RevertConflict · KipRefused · NotSynced · PrologFailed · ContentRedacted
-│    ProgramFailed
+│    InvalidReport · ProgramFailed
 ├─ Unavailable    nothing written, try later
 │    LockTimeout · LockUnsupported · StorageFull · ReadOnlyStore · StorageError · ResourceLimit
 │    ClockUnusable · StatementTimeout · Interrupted · FilesUnknown · PrologUnavailable
@@ -268,10 +268,16 @@ class ContentRedacted(Rejected, code="redacted", exit_status=33):
     default_hint = "What was taken out is not there any more: set the fields to what they are to be."
 
 
-class ProgramFailed(Rejected, code="program_failed", exit_status=34):
+class ProgramFailed(Rejected, code="program_failed", exit_status=36):
     """A program of DML cannot be used, or ended with an error."""
 
     default_hint = "Correct what the message names, and run it again."
+
+
+class InvalidReport(Rejected, code="invalid_report", exit_status=34):
+    """A report of a test run cannot be used: it is not there, not complete, or of a format that KB does not read."""
+
+    default_hint = "Correct or leave out every listed report; none of them was taken in."
 
 
 class Unavailable(KBError):

@@ -8,13 +8,14 @@ from typing import Final
 
 import msgspec
 
+from kbcore.model import verdict
 from kbcore.model.claims.derived import SETS
 from kbcore.model.graph import FILE, FORMER_IDS, STAMPS, Node, SourceFile, is_contested_note
 from kbcore.model.record import Operation, PutNode
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 PASSING: Final = frozenset(
-    {"attributes.line", "attributes.consolidation_status", "attributes.consolidated_at", FORMER_IDS}
+    {"attributes.line", "attributes.consolidation_status", "attributes.consolidated_at", FORMER_IDS, *verdict.FIELDS}
 )
 STATED_OF_CODE: Final = frozenset({FILE, "attributes.kind", "attributes.signature", "attributes.body_sketch"})
 """What a source file states of a symbol beside the digests of its code: they say all of it that counts."""

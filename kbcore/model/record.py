@@ -35,6 +35,9 @@ SYNC: Final = "sync"
 IMPORT: Final = "import"
 """The source of the records of an import: times, authors and sources in them are those that its file gave."""
 
+RESULTS: Final = "results"
+"""The source of the records of verdicts of tests: what was run, and not what anybody decided."""
+
 SLEEP: Final = "sleep:"
 """The beginning of the sources of records that a sleep cycle writes; the number of the phase follows."""
 

@@ -15,6 +15,7 @@ from kbcore.model.not_applicable import reason
 from kbcore.model.schema import ASPECTS
 from kbcore.model.statuses import RETIRED, has_status
 from kbcore.query import sql
+from kbcore.query.verdicts import FailingTest, failing_tests
 from kbcore.text.suggest import near_ones
 from kbcore.view.tables import Rows
 
@@ -44,6 +45,8 @@ class Requirement(msgspec.Struct, frozen=True):
     verified: tuple[str, ...]
     implemented: tuple[str, ...]
     not_applicable: dict[str, str]
+    failing: tuple[FailingTest, ...] = ()
+    """Those of the tests in ``verified`` that failed when they were last run."""
 
     def state(self, aspect: str) -> State:
         """Return the status of an aspect."""
@@ -54,7 +57,12 @@ class Requirement(msgspec.Struct, frozen=True):
     def shown_by(self) -> dict[str, Any]:
         """Return what shows each aspect, and why it need not have one, as JSON."""
         shown: dict[str, Any] = {name: list(getattr(self, name)) for name in ASPECTS}
+        shown |= {"failing": [one.as_json() for one in self.failing]} if self.failing else {}
         return shown | ({"not_applicable": self.not_applicable} if self.not_applicable else {})
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the requirement as JSON."""
+        return {**msgspec.to_builtins(self), "failing": [one.as_json() for one in self.failing]}
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -80,15 +88,20 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 class CoverageGroup(msgspec.Struct, frozen=True):
-    """Requirements that have something in common; ``name`` is None for those that have nothing of the kind."""
+    """Requirements that have something in common; ``name`` is None for those that have nothing of the kind.
+
+    ``failing`` counts those that are verified by a test that failed when it was last run.
+    """
 
     name: str | None
     requirements: int
     tallies: dict[str, Tally]
+    failing: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Return the group as JSON, without its name."""
-        return {"requirements": self.requirements, **{name: one.as_json() for name, one in self.tallies.items()}}
+        tallies = {name: one.as_json() for name, one in self.tallies.items()}
+        return {"requirements": self.requirements, **tallies, "failing": self.failing}
 
 
 class Covered(msgspec.Struct, frozen=True):
@@ -108,7 +121,7 @@ def read(rows: Rows, at: int | None, *, ids: Sequence[str] = (), tags: Sequence[
 
     With ``ids`` only those of them.
 
-    One statement, linear in requirements and their edges.
+    Two statements, linear in requirements and their edges.
     """
     statement = sql.statement(at)
     conditions = [f"list_contains(n.tags, {statement.bind(tag)})" for tag in tags]
@@ -129,7 +142,9 @@ def read(rows: Rows, at: int | None, *, ids: Sequence[str] = (), tags: Sequence[
         "order by n.id"
     )
     found = rows(select, statement.params)
-    return Covered([_requirement(row) for row in found if not row[-1]], sum(bool(row[-1]) for row in found))
+    failing = failing_tests(rows, at)
+    requirements = [_requirement(row, failing.get(row[0], ())) for row in found if not row[-1]]
+    return Covered(requirements, sum(bool(row[-1]) for row in found))
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -156,12 +171,12 @@ def unknown_filters(rows: Rows, at: int | None, *, tags: Sequence[str] = (), sta
     return found
 
 
-def _requirement(row: Sequence[Any]) -> Requirement:
+def _requirement(row: Sequence[Any], failing: tuple[FailingTest, ...]) -> Requirement:
     id_, title, status, priority, tags, *rest = row
     ids, reasons = rest[: len(ASPECTS)], rest[len(ASPECTS) : 2 * len(ASPECTS)]
     said = {name: why for name, why in zip(ASPECTS, reasons, strict=True) if why}
     specified, verified, implemented = (tuple(one or ()) for one in ids)
-    return Requirement(id_, title, status, priority, tuple(tags or ()), specified, verified, implemented, said)
+    return Requirement(id_, title, status, priority, tuple(tags or ()), specified, verified, implemented, said, failing)
 
 
 def read_components(rows: Rows, at: int | None) -> dict[str, tuple[str, ...]]:
@@ -221,7 +236,7 @@ def group_of(name: str | None, requirements: Sequence[Requirement]) -> CoverageG
         aspect: Tally(found.count("yes"), found.count("no"), found.count("not_applicable"))
         for aspect, found in states.items()
     }
-    return CoverageGroup(name, len(requirements), tallies)
+    return CoverageGroup(name, len(requirements), tallies, sum(bool(one.failing) for one in requirements))
 
 
 def lacking(covered: Covered, aspects: Sequence[str]) -> Covered:

@@ -16,12 +16,13 @@ import msgspec
 
 from kbcore import limits
 from kbcore.model.schema import EdgeType, Schema
+from kbcore.model.verdict import REQUIREMENT, TEST, Verdict
 from kbcore.query import sql
 from kbcore.query.subject import COLUMNS, Subject, subject_of
+from kbcore.query.verdicts import FailingTest, failing_tests, verdicts_of
 from kbcore.query.walk import Path, PathStep, walked_json
 from kbcore.view.tables import Rows
 
-TEST: Final = "test"
 DECISION: Final = "adr"
 PARTS: Final = ("direct", "transitive", "tests", "related", "decisions")
 """The lists of an impact that hold entities."""
@@ -64,6 +65,10 @@ class Impact(msgspec.Struct, frozen=True):
     path: str = ""
     """The file or line whose entities are changed; ``starts`` are these."""
     starts: tuple[Subject, ...] = ()
+    verdicts: dict[str, Verdict] = {}
+    """The last verdicts of ``tests``, by their ids, as far as there are any."""
+    failing: dict[str, tuple[FailingTest, ...]] = {}
+    """By the ids of requirements that are changed or affected: the tests that verify them and failed last."""
 
 
 class _Edge(msgspec.Struct, frozen=True):
@@ -86,11 +91,24 @@ def impact_json(found: Impact, *, depth: int, limit: int) -> dict[str, Any]:
             else {"entity": found.start.as_json()}
         ),
         "depth": depth,
-        **{name: [one.as_json() for one in part[:limit]] for name, part in parts.items()},
+        **{name: [_shown(found, one) for one in part[:limit]] for name, part in parts.items()},
+        "failing": [
+            {"id": id_, "tests": [one.as_json() for one in tests[:limit]]}
+            for id_, tests in [*found.failing.items()][:limit]
+        ],
         "people": people[:limit],
-        "totals": {**{name: len(part) for name, part in parts.items()}, "people": len(people)},
+        "totals": {
+            **{name: len(part) for name, part in parts.items()},
+            "failing": len(found.failing),
+            "people": len(people),
+        },
         "goes_on": found.goes_on,
     }
+
+
+def _shown(found: Impact, one: Affected) -> dict[str, Any]:
+    verdict = found.verdicts.get(one.subject.id)
+    return one.as_json() | ({"verdict": verdict.as_json()} if verdict else {})
 
 
 def impact(
@@ -100,7 +118,7 @@ def impact(
 
     One statement a step; what is read is what the affected entities are tied to.
     """
-    return _walked(_Walk(schema, start, [start]), rows, schema, at, depth).answer()
+    return _with_verdicts(_walked(_Walk(schema, start, [start]), rows, schema, at, depth).answer(), rows, at)
 
 
 def _walked(walk: _Walk, rows: Rows, schema: Schema, at: int | None, depth: int) -> _Walk:
@@ -128,7 +146,18 @@ def impact_of_path(
     """Return what a change of a file affects: of all that is in it, as ``impact`` does of one entity."""
     whole = Subject(place, "file", "", "", "")
     walk = _walked(_Walk(schema, whole, starts), rows, schema, at, depth)
-    return msgspec.structs.replace(walk.answer(), path=place, starts=tuple(starts))
+    return _with_verdicts(msgspec.structs.replace(walk.answer(), path=place, starts=tuple(starts)), rows, at)
+
+
+def _with_verdicts(found: Impact, rows: Rows, at: int | None) -> Impact:
+    """Return an impact with what the last runs of tests say."""
+    affected = [one.subject for one in (*found.direct, *found.transitive)]
+    requirements = [one.id for one in (found.start, *found.starts, *affected) if one.type == REQUIREMENT]
+    return msgspec.structs.replace(
+        found,
+        verdicts=verdicts_of(rows, at, [one.subject.id for one in found.tests]),
+        failing=failing_tests(rows, at, requirements) if requirements else {},
+    )
 
 
 def _edges(rows: Rows, schema: Schema, at: int | None, ids: Sequence[str]) -> list[_Edge]:

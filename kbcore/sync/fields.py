@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from kbcore.extract.facts import StatedEntity
+from kbcore.model import verdict
 from kbcore.model.graph import CORE_FIELDS, Node
 from kbcore.model.schema import Attribute, EntityType, attribute_problem
 from kbcore.model.values import field_problem, normal_time, value_problem
@@ -36,7 +37,7 @@ def stated_fields(entity: StatedEntity, definition: EntityType) -> tuple[dict[st
 def stated_by_clients(
     node: Node, definition: EntityType | None, unsaid: Collection[str] = frozenset()
 ) -> dict[str, Any]:
-    """Return the fields of an entity that clients stated, in order; a default status is not stated.
+    """Return the fields of an entity that clients stated, in order; neither a default status nor a verdict is stated.
 
     ``definition`` is that of the entity's type, None when there is none any more; ``unsaid`` are the ids of entities
     whose status was a default when they got it.
@@ -45,7 +46,7 @@ def stated_by_clients(
     return {
         name: value
         for name, value in sorted(node.fields.items())
-        if name not in node.owners and not (name == "status" and value == default)
+        if name not in node.owners and name not in verdict.FIELDS and not (name == "status" and value == default)
     }
 
 

@@ -89,8 +89,15 @@ def lines_of(workspace: Workspace, branch: str, node: Node) -> tuple[int, int] |
     """Return the first and the last line of a symbol of source code, as its file is now; None where it is not there."""
     if not node.is_of_code or not _is_here(workspace, branch):
         return None
+    return lines_of_file(workspace, branch, node.path).get(node.id)
+
+
+def lines_of_file(workspace: Workspace, branch: str, path: str) -> dict[str, tuple[int, int]]:
+    """Return the first and the last line of each symbol of a file, as it is now; none where it is not checked out."""
     want = next((one for one in wanted(workspace) if one.extractor is code.EXTRACTOR), None)
-    return _lines(workspace.repo.worktree, node.path, want.settings).get(node.id) if want else None
+    if want is None or not _is_here(workspace, branch):
+        return {}
+    return _lines(workspace.repo.worktree, path, want.settings)
 
 
 def _is_here(workspace: Workspace, branch: str) -> bool:

@@ -14,7 +14,15 @@ def test_every_format_says_the_same(kb, synced):
     whole = kb("impact", "REQ-1", "--json").json
     assert [one["id"] for one in whole["direct"]] == ["REQ-2"]
     assert whole["tests"][0]["path"] == [{"from": "REQ-1", "type": "verified_by", "to": "TEST-1"}]
-    assert whole["totals"] == {"direct": 1, "transitive": 0, "tests": 1, "related": 0, "decisions": 0, "people": 0}
+    assert whole["totals"] == {
+        "direct": 1,
+        "transitive": 0,
+        "tests": 1,
+        "related": 0,
+        "decisions": 0,
+        "failing": 0,
+        "people": 0,
+    }
     assert (whole["entity"]["id"], whole["goes_on"]) == ("REQ-1", False)
     assert kb("impact", "REQ-1", "--format", "json").json == whole
     text = kb("impact", "REQ-1", "--format", "table").out

@@ -66,6 +66,7 @@ SHAPES: Final = {
     "soak": [one for size in (70_000, 130_000, 200_000) for one in shapes(size)],
 }[SCALE]
 
+RESULTS: Final = '<testsuite><testcase name="one more"/></testsuite>'
 CHANGES: Final = {
     "entities": [{"id": "REQ-NEW", "type": "req", "title": "new", "status": "open"}],
     "edges": [{"type": "depends_on", "from": "REQ-100", "to": "REQ-99"}],
@@ -118,6 +119,7 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "prolog install": NO_STORE,
     "prolog engines": NO_STORE,
     "apply": [("apply", "--dry-run", "changes.json"), ("apply", "changes.json"), ("apply", "changes.json")],
+    "results": [("results", "--dry-run", "results.xml"), ("results", "results.xml")],
     "sync": [("sync",), ("sync", "--rebuild")],
     "sleep": [("sleep", "--dry-run", "--force")],
     "new": [("new", "req", "--title", "one more", "--dry-run"), ("new", "test", "--title", "one more")],
@@ -198,7 +200,7 @@ PROMPTS: Final = {
 def made(root: Path, shape: Shape) -> Project:
     """Make a store of a shape, with its view published before the records of the tail."""
     project = Project(root)
-    project.write({"changes.json": json.dumps(CHANGES), "docs/requirements/a.md": req("DOC-1")})
+    project.write({"changes.json": json.dumps(CHANGES), "results.xml": RESULTS, "docs/requirements/a.md": req("DOC-1")})
     project.sync()
     store = project.workspace().store("main")
 

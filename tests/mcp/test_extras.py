@@ -9,6 +9,7 @@ import tracemalloc
 
 import pytest
 
+from tests.core.results.reporting import take
 from tests.mcp.agents import agent, server_env, text_of
 
 
@@ -91,6 +92,21 @@ def test_coverage_is_counted_and_shown_by_requirement(linked):
         assert one["coverage"]["verified"]["percent"] == 0.0
         assert found.call("kb_query", coverage=True, tags=["a"], limit=1)["coverage"]["requirements"] == 2
         assert found.call("kb_query", coverage=True, at=1, status="retired")["coverage"]["retired"] == 1
+
+
+def test_a_requirement_whose_test_fails_is_said_to_be_so_by_coverage_impact_and_check(linked):
+    take(linked, '<testsuite><testcase name="T-1"><failure message="no"/></testcase></testsuite>')
+    with agent(linked.root) as found:
+        answer = found.call("kb_query", coverage=True, ids=["R-1"])
+        assert answer["coverage"]["failing"] == 1
+        [failing] = answer["entities"][0]["coverage"]["failing"]
+        assert (failing["id"], failing["outcome"], failing["message"]) == ("T-1", "failed", "no")
+        impact = found.call("kb_query", ids=["R-1"], impact=True)
+        assert [one["id"] for one in impact["failing"]] == ["R-1"]
+        assert impact["tests"][0]["verdict"]["outcome"] == "failed"
+        assert [one["id"] for one in found.call("kb_check", rules=["failing-test"])["violations"]] == ["R-1"]
+        refused = found.refused("kb_upsert", entities=[{"id": "T-1", "attributes": {"test_verdict": "passed"}}])
+        assert "kb results" in refused["hint"]
 
 
 def test_a_body_is_that_of_the_document_and_a_long_one_comes_in_parts(project):

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.ids import is_link_id, link_id
+from kbcore.model import verdict
 from kbcore.model.claims import edits
 from kbcore.model.claims.change import (
     CONFIRMED,
@@ -42,6 +43,7 @@ from kbcore.model.record import (
     EPOCH,
     MERGE,
     REPAIR,
+    RESULTS,
     SYNC,
     ConfirmLink,
     DropNode,
@@ -56,8 +58,8 @@ from kbcore.model.record import (
 SETS: Final = frozenset({"tags"})
 """The fields of which each member is claimed by itself."""
 
-_NO_CHANGE: Final = frozenset({SYNC, MERGE, REPAIR, EPOCH})
-_NO_FIELD: Final = frozenset({FORMER_IDS, "source"})
+_NO_CHANGE: Final = frozenset({SYNC, MERGE, REPAIR, EPOCH, RESULTS})
+_NO_FIELD: Final = frozenset({FORMER_IDS, "source", *verdict.FIELDS})
 """What is not claimed, beside what is contested: former ids follow from renames, the source is the change."""
 
 

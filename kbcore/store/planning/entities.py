@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kbcore.errors.remedies import kb
+from kbcore.model import verdict
 from kbcore.model.changeset import SET_BY_KB, EntityWrite
 from kbcore.model.concepts import DEFINING, ORIGIN, STYLE_WORDS, TYPE, Concept, how_to_add, is_well_named
 from kbcore.model.graph import CORE_FIELDS, FORMER_IDS, FORMER_KEY, STAMPS, Node, former_ids, former_ids_of
@@ -50,6 +51,7 @@ def plan_entity(found: PlanBuilder, item: EntityWrite) -> None:
         _check_claims(found, item, values)
     else:
         _keep_former_ids(found, item, old, values, unset)
+        _keep_verdict(found, item, old, values, unset)
     _refuse_hidden(found, item, old, [*values, *unset])
     if definition is None:
         found.doubtful.add(item.id)
@@ -130,6 +132,19 @@ def _keep_former_ids(
         message = f"`{FORMER_KEY}` is set by KB and by documents, not by a client."
         hint = f"Leave it out; {kb('rename', 'OLD', 'NEW')} gives an entity another id."
         found.wrong(f"{item.path}.{FORMER_IDS}", SET_BY_KB, message, hint)
+
+
+def _keep_verdict(
+    found: PlanBuilder, item: EntityWrite, old: Node | None, values: Mapping[str, Any], unset: list[str]
+) -> None:
+    """Refuse a verdict that a client states or removes; it stays where a client replaces all attributes."""
+    named = {f"attributes.{key}" for key in item.objects.get("attributes", {})}
+    unset[:] = [name for name in unset if name not in verdict.FIELDS or name in named]
+    owners = old.owners if old else {}
+    for name in sorted(verdict.FIELDS & {*values, *unset} - owners.keys()):
+        message = f"`{name.removeprefix('attributes.')}` is set by {kb('results')}, from a report of a test run."
+        hint = f"Leave it out; {kb('results', 'FILE', lead='run')} with the report."
+        found.wrong(f"{item.path}.{name}", SET_BY_KB, message, hint)
 
 
 def _refuse_existing(found: PlanBuilder, item: EntityWrite, old: Node) -> None:

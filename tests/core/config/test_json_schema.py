@@ -52,6 +52,8 @@ GOOD: list[dict[str, Any]] = [
     {"sources": [{"profile": "eip", "glob": "x/*.md", "fields": {"a": None}}]},
     {"suppress": [{"rule": "orphans", "id": "REQ-1", "reason": "why"}]},
     {"share": {"actors": "team-*", "types": ["[!n]*"]}},
+    {"results": ["build/**/*.xml"]},
+    {"results": "build/junit.xml"},
     {"ruleParams": {"own": {"most": 3, "names": ["a", 1, True]}}},
 ]
 WRONG: list[dict[str, Any]] = [
@@ -87,6 +89,8 @@ WRONG: list[dict[str, Any]] = [
     {"share": {"actors": ["*", "!secretive"]}},
     {"share": {"types": "!note"}},
     {"staged": {"symbols": 1}},
+    {"results": 1},
+    {"results": {"paths": []}},
 ]
 
 

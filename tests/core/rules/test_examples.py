@@ -18,6 +18,7 @@ SIDES = [
     {"value": value, "changes": [{"change": actor, "actor": actor, "at": ""}]}
     for value, actor in (("Refund", "ann"), ("Pay back", "bob"))
 ]
+RUN = {"message": "expected 4, got 3", "since": "2026-11-20T09:30:00.000000Z"}
 GRAPHS = {
     "conflict": graph_of([node("REQ-7", contested__title=SIDES)]),
     "required-fields": graph_of([node("REQ-7", title=None)]),
@@ -26,6 +27,10 @@ GRAPHS = {
     "unknown-type": graph_of([node("RISK-1", "risk")]),
     "unknown-status": graph_of([node("REQ-7", status="finished")]),
     "must-coverage": graph_of([node("REQ-7", priority="must")]),
+    "failing-test": graph_of(
+        [REQ, node("TEST-3", "test", attributes__test_verdict="failed", attributes__test_run=RUN)],
+        [link("REQ-7", "verified_by", "TEST-3")],
+    ),
     "acyclic": graph_of(
         [node("REQ-1"), node("REQ-2")], [link("REQ-1", "depends_on", "REQ-2"), link("REQ-2", "depends_on", "REQ-1")]
     ),

@@ -76,7 +76,7 @@ def test_the_report_has_the_shape_that_scripts_rely_on(graph):
     shown = run(graph, {"orphans": "off"}).as_json()
     assert list(shown) == ["ok", "violations", "rules"]
     assert list(shown["violations"][0]) == ["rule", "severity", "id", "message", "hint", "source", "values"]
-    assert {"id": "orphans", "severity": "warning", "status": "off"}.items() <= shown["rules"][8].items()
+    assert {"id": "orphans", "severity": "warning", "status": "off"}.items() <= shown["rules"][9].items()
 
 
 def test_the_configuration_sets_the_severity_of_a_rule(graph):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import io
 import json
 import os
 import re
@@ -170,6 +171,36 @@ def _extracted(name: str, path: str, *folders: str, **settings: Any) -> Target:
         return facts.problems
 
     return Target(corpus(*folders), use)
+
+
+def _report() -> Target:
+    """A report of a test run: each outcome is matched with tests, and can be recorded."""
+    from kbcore.errors import Problem
+    from kbcore.model.verdict import Verdict
+    from kbcore.results.collecting import Collected
+    from kbcore.results.matching import KnownTest, KnownTests
+    from kbcore.results.reading import report_of
+    from kbcore.results.reported import ReportFault
+
+    known = KnownTests([
+        KnownTest("tests/test_cart.py#test_total", "test_total", "tests/test_cart.py"),
+        KnownTest("TEST-1", "it has a total", automated_by=("com.acme.CartTest",)),
+    ])  # fmt: skip
+
+    def use(data: bytes) -> list[Problem]:
+        collected = Collected(known)
+        try:
+            report = report_of(io.BytesIO(data))
+            collected.add(report.outcomes, "report.xml")
+            for one in report.covered:
+                assert all(line >= 0 for line in one.lines), "a line before the first"
+        except ReportFault as fault:
+            return [Problem("report.xml", fault.code, f"'report.xml' cannot be used: {fault.message}.", fault.remedy)]
+        verdicts: dict[str, Verdict] = collected.verdicts(_AT, "")
+        json.dumps([one.fields() for one in verdicts.values()], allow_nan=False).encode()
+        return []
+
+    return Target(corpus("report"), use)
 
 
 def _settings(folder: str, read: Callable[[str], Any]) -> Target:
@@ -408,6 +439,7 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "manifest": lambda: _extracted("manifest", "symbols.yaml", "manifest"),
     "manifestjson": lambda: _extracted("manifest", "symbols.json", "manifestjson"),
     "feature": lambda: _extracted("gherkin", "a.feature", "feature"),
+    "report": _report,
     "config": _config,
     "schema": _schema,
     "rules": lambda: _rules("rules", ".kb/rules/a.yaml"),
