@@ -195,3 +195,34 @@ def test_a_file_whose_name_acts_on_a_terminal_is_shown_escaped(kb, root):
 def test_sync_that_finds_nothing_names_the_command_that_proposes(kb, ready):
     write(ready, DECISIONS)
     assert "`kb sources detect`" in kb("sync").err
+
+
+def test_try_says_why_a_file_is_not_read(kb, ready, tmp_path):
+    write(ready, {"docs/adr/large.md": "x" * (4 * 2**20 + 1), "docs/adr/a.md": "# A\n"})
+    (tmp_path / "outside.md").write_text("# A\n")
+    (ready / "docs/adr/link.md").symlink_to(tmp_path / "outside.md")
+    for more in ((), ("--entry", '{"type": "req", "id": "{file.stem}"}')):
+        ran = kb("sources", "try", "docs/adr/large.md", *more)
+        assert ran.status != 0
+        assert "docs/adr/large.md is not read. It has more bytes than the limit of 4194304." in ran.err
+    assert "It is a link that leads out of the repository." in kb("sources", "try", "docs/adr/link.md").err
+    assert "docs/adr is a folder." in kb("sources", "try", "docs/adr").err
+    assert "There is no file docs/adr/b.md." in kb("sources", "try", "docs/adr/b.md").err
+
+
+def test_try_refuses_an_entry_that_does_not_mean_the_file(kb, decisions):
+    path = ".decisions/0002-use-x.md"
+    entry = {"type": "req", "id": "R-{number}", "glob": "other/{number:d}-*.md"}
+    ran = kb("sources", "try", path, "--entry", json.dumps(entry))
+    assert ran.status != 0
+    assert f"The entry does not mean {path}: its glob is 'other/{{number:d}}-*.md'." in ran.err
+    entry["glob"] = ".decisions/{number:d}-*.md"
+    assert "R-0002 (req)" in kb("sources", "try", path, "--entry", json.dumps(entry)).out
+    both = kb("sources", "try", path, "--profile", "madr", "--entry", '{"profile": "eip"}')
+    assert "The entry names the profile eip, not madr." in both.err
+
+
+def test_try_names_no_number_of_an_entry_that_is_not_configured(kb, decisions):
+    ran = kb("sources", "try", ".decisions/0002-use-x.md", "--entry", '{"type": "rqe", "id": "x"}')
+    assert "The entry cannot be used: type: There is no entity type 'rqe'." in ran.err
+    assert "sources[0]" not in ran.err

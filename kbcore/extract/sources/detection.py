@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
@@ -40,14 +42,22 @@ _TABLE_BYTES: Final = limits.MIB
 _MOST_FOLDERS: Final = 6
 _MOST_GLOBS: Final = 20
 """More globs of a set than these are one with ``**``."""
+_MOST_STATUSES: Final = 50
+"""Of more, they are no words of a list."""
 _SHOWN: Final = 2
 _SHOWN_DEPTH: Final = 2
 _SIGNS_OF_GLOBS: Final = frozenset("*?[")
 _TEXTS: Final = frozenset({"markdown", "rst", "asciidoc"})
 _TABLES: Final = frozenset({".csv", ".tsv", ".json"})
 _FEATURE: Final = ".feature"
-_DOCUMENTS: Final = frozenset({_FEATURE, ".csv", ".xlsx", *(one for one, kind in ENDINGS.items() if kind in _TEXTS)})
+_DOCUMENTS: Final = frozenset(
+    {_FEATURE, ".csv", ".tsv", ".xlsx", *(one for one, kind in ENDINGS.items() if kind in _TEXTS)}
+)
 """Endings of files that may be documents whatever they say; other data is mostly settings of tools."""
+_LIST: Final = ".json"
+"""The ending of files that may be documents where they are a list of objects."""
+_LIST_BEGINS: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")
+_LIST_BYTES: Final = 4096
 _NOT_OURS: Final = frozenset(
     {".git", ".kb", "node_modules", "vendor", "third_party", "third-party", ".venv", "venv", "site-packages", "dist"}
 )
@@ -138,18 +148,37 @@ def of_setting(proposal: Proposal, value: dict[str, Any] | list[str], paths: Ite
     own = [path for path in paths if matches(path, globs)]
     files = [path for path in own if not INDEX.fullmatch(posixpath.basename(path))] or own
     blank = Proposal(proposal.name, proposal.setting, value, 0, 0, 0)
-    return _tried(blank, _Trial(extractor, settings, read, TRIED), files)
+    return _tried(blank, _Trial(extractor, settings, read, TRIED), files)[0]
 
 
-def possible_in(paths: Iterable[str]) -> list[Possible]:
+def possible_in(paths: Iterable[str], read: Read) -> list[Possible]:
     """Return how many of these files may be documents, by folder and ending, the most first."""
     groups: dict[tuple[str, str], _Group] = {}
     for path in paths:
         folder, _, name = path.rpartition("/")
         ending = posixpath.splitext(name)[1].lower()
-        if ending in _DOCUMENTS:
+        if ending in _DOCUMENTS or ending == _LIST:
             groups.setdefault((folder, ending), _Group(folder, ending, [])).names.append(name)
-    return _counted(one for one in groups.values() if not one.parts & (_NOT_OURS | _FOR_TESTS))
+    return _counted(_possible(groups.values(), read))
+
+
+def _possible(groups: Iterable[_Group], read: Read) -> Iterator[_Group]:
+    """Yield the groups of files that may be documents: of JSON the lists of objects among the first ``LOOKED_AT``."""
+    left = LOOKED_AT
+    for one in groups:
+        if one.parts & (_NOT_OURS | _FOR_TESTS):
+            continue
+        if one.ending in _DOCUMENTS:
+            yield one
+        elif one.ending == _LIST:
+            names, left = one.names[:left], max(0, left - len(one.names))
+            yield _Group(
+                one.folder, one.ending, [name for name in names if _is_list(read(one.path(name), _LIST_BYTES))]
+            )
+
+
+def _is_list(data: bytes | None) -> bool:
+    return data is not None and _LIST_BEGINS.match(data) is not None
 
 
 class _Group(msgspec.Struct):
@@ -197,8 +226,7 @@ class _Detection:
         covered = before - sum(len(one.names) for one in self.groups)
         found = [*self._of_profiles(), *self._of_features(), *self._of_texts(), *self._of_tables()]
         proposals = sorted(found, key=lambda one: (-one.files, one.name))
-        left = [one for one in self.groups if one.ending in _DOCUMENTS and not one.parts & _FOR_TESTS]
-        return Detection(tuple(proposals), tuple(_counted(left)), covered)
+        return Detection(tuple(proposals), tuple(_counted(_possible(self.groups, self.read))), covered)
 
     def look(self, path: str) -> LookedAtFile | None:
         """Return a file as far as it is looked at; None where it cannot be read, or enough were looked at."""
@@ -365,7 +393,8 @@ class _Detection:
         files = [path for path in files if not INDEX.fullmatch(posixpath.basename(path))] or files
         most = max(_LEAST_TRIED, self.left_to_try)
         self.left_to_try -= min(most, len(files))
-        return _tried(proposal, _Trial(extractor, settings, self.read, most), files)
+        tried, statuses = _tried(proposal, _Trial(extractor, settings, self.read, most), files)
+        return _with_one_spelling(tried, settings, statuses) if extractor is sources.EXTRACTOR else tried
 
 
 def _counted(groups: Iterable[_Group]) -> list[Possible]:
@@ -393,13 +422,29 @@ class _Trial(msgspec.Struct, frozen=True):
         return Facts() if data is None else registry.run(self.extractor, SourceFile(path, data, kind), self.settings)
 
 
-def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> Proposal:
-    """Return a proposal with what its settings give of its files, or of some of them."""
+def _with_one_spelling(proposal: Proposal, settings: Mapping[str, Any], statuses: Mapping[str, int]) -> Proposal:
+    """Return a proposal whose settings give each status one spelling, where the documents differ in capitals alone."""
+    spellings: dict[str, list[str]] = {}
+    for status in sorted(statuses, key=lambda one: (-statuses[one], one != one.lower(), one)):
+        spellings.setdefault(status.casefold(), []).append(status)
+    rule = settings.get("status", "status")
+    has_several = any(len(found) > 1 for found in spellings.values())
+    is_known = isinstance(rule, dict) and bool(rule.get("map"))
+    if not isinstance(proposal.value, dict) or not has_several or is_known or len(spellings) > _MOST_STATUSES:
+        return proposal
+    one_of_each = {found[0]: found[0] for found in spellings.values()}
+    stated = {**rule, "map": one_of_each} if isinstance(rule, dict) else {"field": rule, "map": one_of_each}
+    return msgspec.structs.replace(proposal, value={**proposal.value, "status": stated})
+
+
+def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> tuple[Proposal, Mapping[str, int]]:
+    """Return a proposal with what its settings give of its files, or of some of them, and how often each status is."""
     ids: set[str] = set()
     of_path: dict[str, str] = {}
     links: list[StatedLink] = []
     samples: list[Sample] = []
     not_read: dict[str, NotRead] = {}
+    statuses: Counter[str] = Counter()
     chosen = _spread(files, trial.most)
     for path in chosen:
         facts = trial.facts(path)
@@ -407,6 +452,7 @@ def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> Proposal:
         links += facts.links
         repeated = [one.id for one in own if one.id in ids]
         ids |= {one.id for one in own}
+        statuses.update(str(one.fields["status"]) for one in own if one.fields.get("status"))
         of_path.update({path: own[0].id} if own else {})
         if len(samples) < _SHOWN and own and not repeated:
             samples.append(_sample(path, facts))
@@ -417,7 +463,7 @@ def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> Proposal:
             not_read[code] = msgspec.structs.replace(before, count=before.count + 1)
     edges = len(_edges(links, of_path))
     scale = len(files) / len(chosen) if chosen else 1
-    return msgspec.structs.replace(
+    tried = msgspec.structs.replace(
         proposal,
         files=len(files),
         entities=round(len(ids) * scale),
@@ -426,6 +472,7 @@ def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> Proposal:
         samples=tuple(samples),
         not_read=tuple(msgspec.structs.replace(one, count=round(one.count * scale)) for one in not_read.values()),
     )
+    return tried, statuses
 
 
 def _edges(links: Iterable[StatedLink], of_path: Mapping[str, str]) -> set[tuple[str, str, str, str]]:

@@ -67,6 +67,7 @@ def _cell(value: Any) -> str:
 
 def _of_rows(rows: Iterable[tuple[int, Sequence[str]]]) -> Entries:
     result, names = Entries([], []), list[str]()
+    longer: list[tuple[int, int]] = []
     for line, row in rows:
         if not any(cell.strip() for cell in row):
             continue
@@ -74,22 +75,43 @@ def _of_rows(rows: Iterable[tuple[int, Sequence[str]]]) -> Entries:
             names = [cell.strip() for cell in row[:_MOST_COLUMNS]]
             continue
         if any(cell.strip() for cell in row[len(names) :]):
-            message = f"the row has {len(row)} cells, and the first row {len(names)}; those beyond are left out"
-            hint = "Put text with the separator in it in quotes."
-            result.problems.append(FileProblem(line, "more_cells", message, hint, "warning"))
-        values: dict[str, Any] = {}
-        for name, cell in zip(names, row, strict=False):
-            if not (name and cell.strip()):
-                continue
-            # Exports repeat a column for each value: "Labels", "Labels".
-            if name in values:
-                before = values[name]
-                values[name] = [*before, cell.strip()] if isinstance(before, list) else [before, cell.strip()]
-            else:
-                values[name] = cell.strip()
+            longer.append((line, len(row)))
+        values = _values(names, row)
         tree = mapping(values, dict.fromkeys(values, line))
         for value in values.values():
             if isinstance(value, list):
                 tree.places[id(value)] = [line] * len(value)
         result.entries.append(Entry(values, tree, line))
+    if longer:
+        result.problems.append(_more_cells(longer, len(names)))
     return result
+
+
+def _values(names: Sequence[str], row: Sequence[str]) -> dict[str, Any]:
+    """Return the cells of a row that have text, by the names of their columns.
+
+    Exports repeat a column for each value, as "Labels" and "Labels": these are a list.
+    """
+    values: dict[str, Any] = {}
+    for name, cell in zip(names, row, strict=False):
+        if not (name and cell.strip()):
+            continue
+        if name in values:
+            before = values[name]
+            values[name] = [*before, cell.strip()] if isinstance(before, list) else [before, cell.strip()]
+        else:
+            values[name] = cell.strip()
+    return values
+
+
+def _more_cells(longer: Sequence[tuple[int, int]], names: int) -> FileProblem:
+    """Return the problem of rows, each with its line and number of cells, that have more cells than the first row."""
+    line, cells = longer[0]
+    message = f"the row has {cells} cells, and the first row {names}; those beyond are left out"
+    if len(longer) > 1:
+        message = (
+            f"{len(longer)} rows, of which this is the first, have more cells than the {names} of the head of the table"
+        )
+        message = f"{message}; those beyond are left out"
+    hint = "Put text with the separator in it in quotes, or name the further columns in the first row."
+    return FileProblem(line, "more_cells", message, hint, "warning")
