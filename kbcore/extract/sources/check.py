@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kbcore import limits
 from kbcore.extract.sources import patterns, profiles, trees
+from kbcore.extract.sources.effects import check_effects, check_globs
 from kbcore.extract.sources.source import FORMATS, merged, texts
 from kbcore.extract.sources.statement import field_name
 from kbcore.text.globs import placed_globs
@@ -36,7 +37,9 @@ def check_sources(spot: ConfigNode | None) -> tuple[list[dict[str, Any]], Types]
         before = len(entry.problems)
         types += _check_source(entry)
         if len(entry.problems) == before:
-            found.append(resolved(entry.value))
+            whole = resolved(entry.value)
+            check_globs(entry, whole, found)
+            found.append(whole)
     return found, types
 
 
@@ -48,22 +51,26 @@ def resolved(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_source(spot: ConfigNode) -> Types:
     """Keep what is wrong with one entry; return the types that it names."""
+    before = len(spot.problems)
     members = spot.known_members({*_SOURCE, *_STATED}, "setting of a source")
     types: Types = []
     for key, member in members.items():
         types += {**_SOURCE, **_STATED}[key](member) or []
     profile = members.get("profile")
-    is_known = profile is None or profile.value in profiles.NAMES
-    if not (isinstance(spot.value, dict) and is_known):
+    if not isinstance(spot.value, dict) or (profile is not None and profile.value not in profiles.NAMES):
         return types
-    whole = resolved(spot.value)
-    if not whole.get("glob"):
+    plain = {**(profiles.read(profile.value)["source"] if profile else {}), **spot.value}
+    if not plain.get("glob"):
         spot.wrong("missing_key", "A source needs `glob`: which files it reads.", 'For example "docs/rfcs/*.md".')
     for key, why in (("type", "the type of its entities"), ("id", "what their ids are made of")):
-        if not whole.get(key) and not (key == "type" and whole.get("parts")):
+        if not plain.get(key) and not (key == "type" and plain.get("parts")):
             spot.wrong("missing_key", f"A source needs `{key}`: {why}.", "Add it, or name a `profile` that has it.")
+    if len(spot.problems) > before:
+        return types
+    whole = resolved(spot.value)
     if whole.get("with"):
         _check_companion(spot, whole)
+    check_effects(members, whole)
     return types
 
 
@@ -247,9 +254,18 @@ def _fields(spot: ConfigNode) -> None:
         if member.value is None:
             continue
         _text(member)
-        if member.value in {"id", "type", "title", "status"}:
+        if isinstance(member.value, str) and member.value in {"id", "type", "title", "status"}:
             hint = f"Use `{member.value}` of the source, beside `fields`."
             member.wrong("bad_field", f"`{member.value}` is no field that `fields` can give.", hint)
+
+
+def _companion_fields(spot: ConfigNode) -> None:
+    """Check the keys of the file beside, each with the field that it states."""
+    for key, member in spot.members().items():
+        if "{" in key:
+            message = f"{shown(key)} is no key: here keys are no patterns."
+            member.wrong("bad_pattern", message, "Name each key.")
+        _text(member)
 
 
 def _links(spot: ConfigNode) -> None:
@@ -342,7 +358,7 @@ _SOURCE: Final[Mapping[str, Callable[[ConfigNode], Types | None]]] = {
     "items": _items,
     "sheet": _text,
     "with": _file_name,
-    "withFields": _fields,
+    "withFields": _companion_fields,
     "mentions": _flag,
     "mentionIds": _names_of_keys,
     "parts": _parts,

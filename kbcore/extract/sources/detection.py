@@ -27,7 +27,7 @@ from kbcore.extract.sources.document import INDEX, entries_of
 from kbcore.extract.sources.guessing import Guess
 from kbcore.extract.sources.profiles import Signs
 from kbcore.extract.sources.recognition import SIGNS_BYTES, LookedAtFile, fits_content, fits_path
-from kbcore.extract.sources.source import ENDINGS, source_of, texts
+from kbcore.extract.sources.source import ENDINGS, TEXTS, source_of, texts
 from kbcore.text.globs import fixed_part, glob_set, matches
 
 SAMPLES: Final = 8
@@ -47,11 +47,10 @@ _MOST_STATUSES: Final = 50
 _SHOWN: Final = 2
 _SHOWN_DEPTH: Final = 2
 _SIGNS_OF_GLOBS: Final = frozenset("*?[")
-_TEXTS: Final = frozenset({"markdown", "rst", "asciidoc"})
 _TABLES: Final = frozenset({".csv", ".tsv", ".json"})
 _FEATURE: Final = ".feature"
 _DOCUMENTS: Final = frozenset(
-    {_FEATURE, ".csv", ".tsv", ".xlsx", *(one for one, kind in ENDINGS.items() if kind in _TEXTS)}
+    {_FEATURE, ".csv", ".tsv", ".xlsx", *(one for one, kind in ENDINGS.items() if kind in TEXTS)}
 )
 """Endings of files that may be documents whatever they say; other data is mostly settings of tools."""
 _LIST: Final = ".json"
@@ -234,7 +233,7 @@ class _Detection:
             if len(self.looked) >= LOOKED_AT:
                 return None
             ending = posixpath.splitext(path)[1].lower()
-            data = self.read(path, SIGNS_BYTES if ENDINGS.get(ending) in _TEXTS else _TABLE_BYTES)
+            data = self.read(path, SIGNS_BYTES if ENDINGS.get(ending) in TEXTS else _TABLE_BYTES)
             self.looked[path] = None if data is None else LookedAtFile(path, data)
         return self.looked[path]
 
@@ -334,7 +333,7 @@ class _Detection:
     def _of_texts(self) -> Iterator[Proposal]:
         alike: dict[str, tuple[Guess, list[_Group]]] = {}
         for group in self.groups:
-            if ENDINGS.get(group.ending) not in _TEXTS or not group.names or group.parts & _FOR_TESTS:
+            if ENDINGS.get(group.ending) not in TEXTS or not group.names or group.parts & _FOR_TESTS:
                 continue
             guess = guessing.of_texts(group.folder, group.ending, group.names, self._samples(group, group.names))
             if guess:

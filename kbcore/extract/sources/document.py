@@ -12,7 +12,7 @@ import msgspec
 from kbcore.extract.facts import Facts, SourceFile, StatedEntity, StatedLink, unreadable
 from kbcore.extract.sources import patterns
 from kbcore.extract.sources.entry import Entries
-from kbcore.extract.sources.source import ENDINGS, Items, Source, texts
+from kbcore.extract.sources.source import DATA, ENDINGS, Items, Source, texts
 from kbcore.extract.sources.statement import (
     NO_ID,
     Place,
@@ -31,7 +31,6 @@ INDEX: Final = re.compile(
 )
 """Names of files that belong to a folder of documents and state none themselves."""
 _NO_TEXTS: Final = frozenset({"xlsx", "reqif"})
-_DATA: Final = frozenset({"yaml", "json", "toml"})
 _LISTS: Final = frozenset({"csv", "xlsx", "strictdoc", "reqif"})
 """Formats of files that are no text of one entity."""
 
@@ -81,7 +80,7 @@ class _Text(msgspec.Struct, frozen=True):
             from kbcore.extract.sources import strictdoc  # noqa: PLC0415 - likewise
 
             return strictdoc.entries(self.text)
-        if self.format in _DATA:
+        if self.format in DATA:
             from kbcore.extract.sources import trees  # noqa: PLC0415 - likewise
 
             return trees.entries(self.text, self.format, items if isinstance(items, str) else "")
