@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kbcore.extract.sources.entry import Entries, Entry
+from kbcore.text.escaping import text_of_csv_cell
 from kbcore.text.problems import FileProblem
 from kbcore.text.tree import mapping
 
@@ -18,7 +19,10 @@ _CSV_LIMIT_CHARS: Final = 1_000_000
 
 
 def of_csv(text: str) -> Entries:
-    """Return the rows of a text whose columns are parted by the sign that its first line has most of ``, ; | tab``."""
+    """Return the rows of a text whose columns are parted by the sign that its first line has most of ``, ; | tab``.
+
+    The ``'`` in front of what begins as a formula does, which keeps spreadsheets from running it, is taken off.
+    """
     first = text.split("\n", 1)[0]
     separator = max(_SEPARATORS, key=first.count)
     csv.field_size_limit(_CSV_LIMIT_CHARS)
@@ -27,7 +31,7 @@ def of_csv(text: str) -> Entries:
     begins = 1
     try:
         for row in reader:
-            rows.append((begins, row))
+            rows.append((begins, [text_of_csv_cell(cell.strip()) for cell in row]))
             begins = reader.line_num + 1
     except csv.Error as error:
         hint = "Correct the row; what is in front of it is read."
@@ -62,7 +66,7 @@ def of_xlsx(data: bytes, sheet: str) -> Entries:
 def _cell(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
 
 def _of_rows(rows: Iterable[tuple[int, Sequence[str]]]) -> Entries:
@@ -98,9 +102,9 @@ def _values(names: Sequence[str], row: Sequence[str]) -> dict[str, Any]:
             continue
         if name in values:
             before = values[name]
-            values[name] = [*before, cell.strip()] if isinstance(before, list) else [before, cell.strip()]
+            values[name] = [*before, cell] if isinstance(before, list) else [before, cell]
         else:
-            values[name] = cell.strip()
+            values[name] = cell
     return values
 
 
