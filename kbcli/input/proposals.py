@@ -47,6 +47,8 @@ def offer(session: Session, workspace: Workspace, found: Detection, *, yes: bool
         output.say(detected.left_line(len(found.proposals), command))
     if said := detected.possible_line(found.possible):
         output.say(said)
+    for missing in found.uninstalled:
+        output.say(detected.uninstalled_line(missing))
     return is_changed
 
 
@@ -57,6 +59,7 @@ def as_json(found: Detection, *, is_taken: bool) -> dict[str, Any]:
         "taken": is_taken,
         "possible": msgspec.to_builtins(found.possible),
         "covered": found.covered,
+        "uninstalled": msgspec.to_builtins(found.uninstalled),
     }
 
 

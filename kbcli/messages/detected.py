@@ -9,7 +9,7 @@ from kbcore.text.escaping import escape_controls, json_text
 from kbcore.text.wording import is_or_are, it_or_them, pluralize, shortened
 
 if TYPE_CHECKING:
-    from kbcore.extract.sources.detection import NotRead, Possible, Proposal, Sample
+    from kbcore.extract.sources.detection import NotRead, Possible, Proposal, Sample, Uninstalled
 
 _REASONS: Final = 3
 _FOLDERS: Final = 3
@@ -55,6 +55,15 @@ def possible_line(possible: Sequence[Possible]) -> str:
     rest = sum(one.count for one in possible[_FOLDERS:])
     more = f", and {pluralize(rest, 'file')} elsewhere" if rest else ""
     return escape_controls(f"Not read, and may be documents: {', '.join(shown)}{more}.")
+
+
+def uninstalled_line(one: Uninstalled) -> str:
+    """Return which files are not read because a package is not installed, and how to install it."""
+    kinds = ", ".join(one.kinds)
+    install = f'`pip install "kb-memory[{one.extra}]"`'
+    them = it_or_them(one.files)
+    files = pluralize(one.files, "file")
+    return f"{files} ({kinds}): no package that reads {them} is installed. {install}, then `kb sources detect`."
 
 
 def taken_line(count: int, path: str) -> str:

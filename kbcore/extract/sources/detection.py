@@ -11,7 +11,7 @@ import json
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -19,7 +19,11 @@ import msgspec
 
 from kbcore import limits
 from kbcore.extract import gherkin, markdown, registry
+from kbcore.extract.code import extractor as code
+from kbcore.extract.code.languages import LANGUAGES, language_of
+from kbcore.extract.code.proposing import globs_of_code
 from kbcore.extract.facts import Extractor, Facts, SourceFile, StatedLink
+from kbcore.extract.settings import PATHS
 from kbcore.extract.sources import extractor as sources
 from kbcore.extract.sources import guessing, patterns, profiles
 from kbcore.extract.sources.check import resolved
@@ -28,7 +32,7 @@ from kbcore.extract.sources.guessing import Guess
 from kbcore.extract.sources.profiles import Signs
 from kbcore.extract.sources.recognition import SIGNS_BYTES, LookedAtFile, fits_content, fits_path
 from kbcore.extract.sources.source import ENDINGS, TEXTS, source_of, texts
-from kbcore.text.globs import fixed_part, glob_set, matches
+from kbcore.text.globs import common_folder, fixed_part, glob_set, matches
 
 SAMPLES: Final = 8
 """Files that are looked at of each folder."""
@@ -37,6 +41,8 @@ LOOKED_AT: Final = 1000
 TRIED: Final = 1000
 """Files on which proposed settings are tried in all; of more, the numbers are estimates."""
 _LEAST_TRIED: Final = 20
+_CODE_TRIED: Final = 100
+"""Files of source code that are tried of each setting."""
 _TABLES_OF_FOLDER: Final = 3
 _TABLE_BYTES: Final = limits.MIB
 _MOST_FOLDERS: Final = 6
@@ -120,13 +126,23 @@ class Possible(msgspec.Struct, frozen=True):
     count: int
 
 
+class Uninstalled(msgspec.Struct, frozen=True):
+    """Files of a kind that KB reads with a package that is not installed: their number, and the extra that has it."""
+
+    extra: str
+    kinds: tuple[str, ...]
+    files: int
+
+
 class Detection(msgspec.Struct, frozen=True):
-    """The proposals, the largest first, and the files that may be documents beside them."""
+    """The proposals, those for documents first and the largest of them before others, and what else was found."""
 
     proposals: tuple[Proposal, ...]
     possible: tuple[Possible, ...]
+    """Files that may be documents and that no proposal has."""
     covered: int
     """Files that settings in force read already."""
+    uninstalled: tuple[Uninstalled, ...] = ()
 
 
 def detect(paths: Iterable[str], read: Read, configured: Sequence[Configured]) -> Detection:
@@ -141,6 +157,8 @@ def of_setting(proposal: Proposal, value: dict[str, Any] | list[str], paths: Ite
         settings: Mapping[str, Any] = resolved(value)
     elif proposal.setting.startswith("extractors.markdown."):
         extractor, settings = markdown.EXTRACTOR, {"paths": {proposal.setting.rpartition(".")[2]: value}}
+    elif proposal.setting.startswith("extractors.code."):
+        extractor, settings = code.EXTRACTOR, {proposal.setting.rpartition(".")[2]: value}
     else:
         extractor, settings = gherkin.EXTRACTOR, {"paths": value}
     globs = [rule.glob for rule in extractor.path_rules(settings)]
@@ -201,6 +219,7 @@ class _Detection:
         self.configured = configured
         self.looked: dict[str, LookedAtFile | None] = {}
         self.left_to_try = TRIED
+        self.uninstalled: list[Uninstalled] = []
         self.names: dict[str, list[str]] = {}
         """The names in each folder that has files of a kind that is looked at."""
         groups: dict[tuple[str, str], _Group] = {}
@@ -224,8 +243,9 @@ class _Detection:
             self._leave_out_configured(group)
         covered = before - sum(len(one.names) for one in self.groups)
         found = [*self._of_profiles(), *self._of_features(), *self._of_texts(), *self._of_tables()]
-        proposals = sorted(found, key=lambda one: (-one.files, one.name))
-        return Detection(tuple(proposals), tuple(_counted(_possible(self.groups, self.read))), covered)
+        proposals = [*sorted(found, key=lambda one: (-one.files, one.name)), *self._of_code()]
+        possible = tuple(_counted(_possible(self.groups, self.read)))
+        return Detection(tuple(proposals), possible, covered, tuple(self.uninstalled))
 
     def look(self, path: str) -> LookedAtFile | None:
         """Return a file as far as it is looked at; None where it cannot be read, or enough were looked at."""
@@ -317,18 +337,38 @@ class _Detection:
 
     def _of_features(self) -> Iterator[Proposal]:
         groups = [one for one in self.groups if one.ending == _FEATURE and one.names]
-        if not groups or not gherkin.is_installed():
+        if not groups:
+            return
+        if not gherkin.is_installed():
+            self.uninstalled.append(Uninstalled(gherkin.NAME, ("Gherkin",), sum(len(one.names) for one in groups)))
             return
         folders = [one.folder for one in groups]
         tops = sorted({folder.split("/")[0] for folder in folders})
         globs = sorted(
-            {_below(_common([one for one in folders if one.split("/")[0] == top]), "*.feature") for top in tops}
+            {_below(common_folder([one for one in folders if one.split("/")[0] == top]), "*.feature") for top in tops}
         )
         files = [group.path(name) for group in groups for name in group.names]
         proposal = Proposal(gherkin.NAME, "extractors.gherkin.paths", globs, 0, 0, 0)
         yield self._try(proposal, gherkin.EXTRACTOR, {"paths": globs}, files)
         for group in groups:
             group.names = []
+
+    def _of_code(self) -> Iterator[Proposal]:
+        paths = (one.path(name) for one in self.groups if not one.parts & _FOR_TESTS for name in one.names)
+        files = [path for path in paths if language_of(path)]
+        globs = globs_of_code(files)
+        if globs is None:
+            return
+        if code.missing_packages():
+            self.uninstalled.append(Uninstalled(code.NAME, globs.languages, globs.files))
+            return
+        for key, listed in ((code.TESTS, globs.tests), (PATHS, globs.paths)):
+            meant = glob_set(listed)
+            own = [path for path in files if meant.first(path) is not None] if listed else []
+            if own:
+                files = [path for path in files if meant.first(path) is None]
+                trial = _Trial(code.EXTRACTOR, {key: list(listed)}, self.read, _CODE_TRIED)
+                yield _tried(Proposal(code.NAME, f"extractors.code.{key}", list(listed), 0, 0, 0), trial, own)[0]
 
     def _of_texts(self) -> Iterator[Proposal]:
         alike: dict[str, tuple[Guess, list[_Group]]] = {}
@@ -362,7 +402,7 @@ class _Detection:
         alike = (one for one in self.groups if one.ending == groups[0].ending and one.folder not in own)
         others = [one.folder for one in alike if any(not INDEX.fullmatch(name) for name in one.names)]
         found = _covering("", sorted(own), others, tail)
-        common = _common(own)
+        common = common_folder(own)
         return [_below(common, tail)] if len(found) > _MOST_GLOBS and common else found
 
     def _of_tables(self) -> Iterator[Proposal]:
@@ -533,7 +573,7 @@ def placed(profile: str, files: Sequence[str]) -> dict[str, Any] | None:
     for glob, folders in bases.items():
         tail = _tail(glob)
         if len(folders) > 1 and ("**/" in glob or len(folders) > _MOST_FOLDERS):
-            found.append(_below(_common(folders), tail))
+            found.append(_below(common_folder(folders), tail))
         else:
             found += [f"{folder}/{tail}" if folder else tail for folder in sorted(folders)]
     found = list(dict.fromkeys(found))
@@ -568,16 +608,6 @@ def _at_or_below(folders: Iterable[str], path: str) -> list[str]:
 
 def _below(folder: str, tail: str) -> str:
     return f"{folder}/**/{tail}" if folder else f"**/{tail}"
-
-
-def _common(folders: Collection[str]) -> str:
-    """Return the deepest folder that all of these are or lie in."""
-    shared: list[str] = []
-    for parts in zip(*(folder.split("/") for folder in folders), strict=False):
-        if len({*parts}) > 1:
-            break
-        shared.append(parts[0])
-    return "/".join(shared)
 
 
 def _spread(names: Sequence[str], most: int) -> list[str]:
@@ -619,4 +649,5 @@ def _endings_of(signs: Signs) -> frozenset[str]:
 def _endings() -> frozenset[str]:
     """Return the endings of the files that are looked at: those of formats, and those that signs name."""
     named = (_endings_of(one) for profile in profiles.NAMES for one in profiles.signs(profile))
-    return frozenset({*ENDINGS, _FEATURE}.union(*named))
+    source_code = (ending for one in LANGUAGES for ending in one.endings)
+    return frozenset({*ENDINGS, _FEATURE, *source_code}.union(*named))
