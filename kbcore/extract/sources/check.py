@@ -15,6 +15,7 @@ from kbcore.text.suggest import did_you_mean
 from kbcore.text.validator import ConfigNode, shown
 
 Types = list[tuple[str, ConfigNode]]
+Edges = list[tuple[str, ConfigNode]]
 MAX_SOURCES: Final = 100
 MAX_PARTS: Final = 20
 MAX_MEMBERS: Final = 500
@@ -22,17 +23,20 @@ _FIELDS_OF_MAIN: Final = frozenset({"title", "status", "type", "id", "text_ref"}
 """Fields that the file beside an entity's own cannot state."""
 
 
-def check_sources(spot: ConfigNode | None) -> tuple[list[dict[str, Any]], Types]:
-    """Return the entries complete with their profiles, and the entity types that they name, each with its place.
+def check_sources(spot: ConfigNode | None) -> tuple[list[dict[str, Any]], Types, Edges]:
+    """Return the entries complete with their profiles, and the types of entities and of edges that they name.
+
+    Each type is with its place.
 
     An entry with a fault is left out; what is wrong is kept as a problem.
     """
     found: list[dict[str, Any]] = []
     types: Types = []
+    edges: Edges = []
     entries = spot.items() if spot else []
     if len(entries) > MAX_SOURCES and spot:
         spot.wrong("too_many_sources", f"There are {len(entries)} sources; the limit is {MAX_SOURCES}.", "Join some.")
-        return found, types
+        return found, types, edges
     for entry in entries:
         before = len(entry.problems)
         types += _check_source(entry)
@@ -40,7 +44,8 @@ def check_sources(spot: ConfigNode | None) -> tuple[list[dict[str, Any]], Types]
             whole = resolved(entry.value)
             check_globs(entry, whole, found)
             found.append(whole)
-    return found, types
+            edges += _edges_of(entry.members())
+    return found, types, edges
 
 
 def resolved(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,6 +77,18 @@ def _check_source(spot: ConfigNode) -> Types:
         _check_companion(spot, whole)
     check_effects(members, whole)
     return types
+
+
+def _edges_of(members: Mapping[str, ConfigNode]) -> Edges:
+    """Return the edges that an entry or a part names, but for templates."""
+    named = list(members["edges"].members().values()) if "edges" in members else []
+    for link in members["links"].members().values() if "links" in members else ():
+        for rule in link.items() if isinstance(link.value, list) else [link]:
+            named.append(rule.members()["edge"] if isinstance(rule.value, dict) else rule)
+    found = [(one.value.removeprefix("^"), one) for one in named if "{" not in one.value]
+    for part in members["parts"].items() if "parts" in members else ():
+        found += _edges_of(part.members())
+    return found
 
 
 def _check_companion(spot: ConfigNode, whole: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbcore.config.settings import parse_config
+from kbcore.config.settings import NameSources, checked_config, parse_config, read_config
 from kbcore.errors import InvalidConfig
 from kbcore.extract.facts import SourceFile
 from kbcore.extract.sources import profiles
@@ -182,6 +182,29 @@ def test_what_is_no_entry_is_refused(entry: Any) -> None:
 
 def test_an_unknown_type_of_an_entry_is_in_doubt_until_the_schema_is_read() -> None:
     assert parse_config(json.dumps({"sources": [{**GOOD, "type": "rfc"}]}), "c").sources[0]["type"] == "rfc"
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"links": {"x": "dependson"}}, ".links.x"),
+        ({"links": {"x": [{"edge": "relates_to"}, {"edge": "^dependson"}]}}, ".links.x[1].edge"),
+        ({"edges": {"validates": "^verifiedby"}}, ".edges.validates"),
+    ],
+)
+def test_an_edge_that_the_schema_lacks_is_refused_once_that_is_read(change: dict[str, Any], path: str) -> None:
+    reading = read_config(json.dumps({"sources": [{**GOOD, **change}]}), "c")
+    with pytest.raises(InvalidConfig) as caught:
+        checked_config(reading, NameSources(tuple, dict, tuple, tuple))
+    assert [(one.path, one.code) for one in caught.value.details] == [(f"$.sources[0]{path}", "unknown_edge")]
+    project = NameSources(tuple, dict, tuple, tuple, lambda: ["dependson", "verifiedby"])
+    assert checked_config(reading, project).sources
+
+
+def test_a_template_of_an_edge_and_the_name_of_another_tool_are_in_no_doubt() -> None:
+    entry = {**GOOD, "links": {"y": {"edge": "{kind}"}}, "edges": {"validates": "^verified_by"}}
+    known = NameSources(tuple, dict, tuple, tuple)
+    assert checked_config(read_config(json.dumps({"sources": [entry]}), "c"), known).sources
 
 
 def test_an_entry_has_the_settings_of_its_profile_beneath_its_own() -> None:
