@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from benchmarks.cold_sync import first_sync
+import msgspec
+
+from benchmarks.cold_sync import first_sync_row
 from benchmarks.generate import SEED
 from benchmarks.measure import Sample, in_turns
 from benchmarks.place import Place
-from benchmarks.table import FLAT, IN_PROPORTION, Row
-from tests.support.repository.repos import git, make_repository
+from benchmarks.table import FLAT, Row
 
 _OF_A_FILE = 100
 _METHODS = 9
@@ -25,21 +26,10 @@ def run(place: Place) -> list[Row]:
 
 def _first(place: Place, count: int) -> Row:
     root = _code(place, count)
-    kb, floor = in_turns(
-        lambda: first_sync(place, root, _CONFIG),
-        lambda: place.python("-m", "benchmarks.floor_code", str(root / "src")),
-        rounds=place.sizes.long_rounds_of(count),
+    row = first_sync_row(
+        place, root, ("benchmarks.floor_code", str(root / "src")), count=count, unit="symbols", config=_CONFIG
     )
-    return Row(
-        name="first sync of source code",
-        against="parse it with tree-sitter",
-        count=count,
-        unit="symbols",
-        kb=kb,
-        floor=floor,
-        peak_bytes=kb.peak_bytes,
-        grows_at_most=IN_PROPORTION,
-    )
+    return msgspec.structs.replace(row, name="first sync of source code", against="parse it with tree-sitter")
 
 
 def _changed(place: Place, count: int) -> Row:
@@ -73,19 +63,16 @@ def _changed(place: Place, count: int) -> Row:
 
 
 def _code(place: Place, count: int) -> Path:
-    """Return a committed repository with so many symbols of Python: classes of nine methods, a hundred in a file."""
-    root = place.directory / f"code-{count}"
-    if not root.exists():
-        make_repository(root)
-        dice = random.Random(SEED)
-        for start in range(0, count, _OF_A_FILE):
-            path = root / "src" / f"part{start // _OF_A_FILE // 50}" / f"file{start // _OF_A_FILE}.py"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("".join(_classes(dice, start, min(count, start + _OF_A_FILE))))
-        place.kb(root, "init", "--no-hooks")
-        git(root, "add", "--all")
-        git(root, "commit", "--quiet", "-m", "code")
-    return root
+    return place.committed(f"code-{count}", lambda root: _write_code(root, count))
+
+
+def _write_code(root: Path, count: int) -> None:
+    """Write so many symbols of Python: classes of nine methods, a hundred symbols in a file."""
+    dice = random.Random(SEED)
+    for start in range(0, count, _OF_A_FILE):
+        path = root / "src" / f"part{start // _OF_A_FILE // 50}" / f"file{start // _OF_A_FILE}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(_classes(dice, start, min(count, start + _OF_A_FILE))))
 
 
 def _classes(dice: random.Random, start: int, end: int) -> list[str]:

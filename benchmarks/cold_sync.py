@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from benchmarks.measure import Sample, in_turns
 from benchmarks.place import Place
@@ -29,20 +31,28 @@ def run(place: Place) -> list[Row]:
 
 def _row(place: Place, count: int) -> Row:
     root = place.documents(count)
-    kb, floor = in_turns(
-        lambda: first_sync(place, root),
-        lambda: place.python("-m", "benchmarks.floor_documents", str(root / "docs")),
+    row = first_sync_row(place, root, ("benchmarks.floor_documents", str(root / "docs")), count=count, unit="documents")
+    at_most = 1.3 if count >= _MANY else 3.0
+    return msgspec.structs.replace(row, name="cold sync", against="read and parse YAML", at_most=at_most)
+
+
+def first_sync_row(
+    place: Place, root: Path, floor: Sequence[str], *, count: int, unit: str, config: Mapping[str, object] | None = None
+) -> Row:
+    """Return a row of first syncs against a floor, a module and its arguments; the caller names both."""
+    kb, least = in_turns(
+        lambda: first_sync(place, root, config),
+        lambda: place.python("-m", *floor),
         rounds=place.sizes.long_rounds_of(count),
     )
     return Row(
-        name="cold sync",
-        against="read and parse YAML",
+        name="",
+        against="",
         count=count,
-        unit="documents",
+        unit=unit,
         kb=kb,
-        floor=floor,
+        floor=least,
         peak_bytes=kb.peak_bytes,
-        at_most=1.3 if count >= _MANY else 3.0,
         grows_at_most=IN_PROPORTION,
     )
 

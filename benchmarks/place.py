@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +55,17 @@ class Place:
 
     def documents(self, count: int) -> Path:
         """Return a committed repository with so many documents and a KB, whether or not that has read them."""
-        root = self.directory / f"documents-{count}"
+        return self.committed(f"documents-{count}", lambda root: generate.write_documents(root, count))
+
+    def committed(self, name: str, write: Callable[[Path], object]) -> Path:
+        """Return a repository of this name with a KB and the files that ``write`` writes into it, all committed."""
+        root = self.directory / name
         if not root.exists():
             make_repository(root)
-            generate.write_documents(root, count)
+            write(root)
             self.kb(root, "init", "--no-hooks")
             git(root, "add", "--all")
-            git(root, "commit", "--quiet", "-m", "documents")
+            git(root, "commit", "--quiet", "-m", name)
         return root
 
     def synced_documents(self, count: int) -> Path:

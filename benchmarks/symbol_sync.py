@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks.cold_sync import first_sync
-from benchmarks.measure import in_turns
+import msgspec
+
+from benchmarks.cold_sync import first_sync_row
 from benchmarks.place import Place
-from benchmarks.table import IN_PROPORTION, Row
-from tests.support.repository.repos import git, make_repository
+from benchmarks.table import Row
 
 _OF_A_FILE = 4_000
 _PATHS = {"extractors": {"manifest": {"paths": ["src/**/symbols.json"]}}}
@@ -21,38 +21,20 @@ def run(place: Place) -> list[Row]:
 
 
 def _row(place: Place, count: int) -> Row:
-    root = _symbols(place, count)
-    kb, floor = in_turns(
-        lambda: first_sync(place, root, _PATHS),
-        lambda: place.python("-m", "benchmarks.floor_symbols", str(root / "src")),
-        rounds=place.sizes.long_rounds_of(count),
+    root = place.committed(f"symbols-{count}", lambda root: _write_symbols(root, count))
+    row = first_sync_row(
+        place, root, ("benchmarks.floor_symbols", str(root / "src")), count=count, unit="symbols", config=_PATHS
     )
-    return Row(
-        name="first sync of manifests",
-        against="read and decode JSON",
-        count=count,
-        unit="symbols",
-        kb=kb,
-        floor=floor,
-        peak_bytes=kb.peak_bytes,
-        grows_at_most=IN_PROPORTION,
-    )
+    return msgspec.structs.replace(row, name="first sync of manifests", against="read and decode JSON")
 
 
-def _symbols(place: Place, count: int) -> Path:
-    """Return a committed repository with so many symbols of five fields, every second one with a link."""
-    root = place.directory / f"symbols-{count}"
-    if not root.exists():
-        make_repository(root)
-        for start in range(0, count, _OF_A_FILE):
-            folder = root / "src" / f"part{start // _OF_A_FILE}"
-            folder.mkdir(parents=True)
-            listed = [_symbol(number, count) for number in range(start, min(count, start + _OF_A_FILE))]
-            (folder / "symbols.json").write_text(json.dumps({"symbols": listed}, indent=1))
-        place.kb(root, "init", "--no-hooks")
-        git(root, "add", "--all")
-        git(root, "commit", "--quiet", "-m", "symbols")
-    return root
+def _write_symbols(root: Path, count: int) -> None:
+    """Write so many symbols of five fields, every second one with a link."""
+    for start in range(0, count, _OF_A_FILE):
+        folder = root / "src" / f"part{start // _OF_A_FILE}"
+        folder.mkdir(parents=True)
+        listed = [_symbol(number, count) for number in range(start, min(count, start + _OF_A_FILE))]
+        (folder / "symbols.json").write_text(json.dumps({"symbols": listed}, indent=1))
 
 
 def _symbol(number: int, count: int) -> dict[str, object]:

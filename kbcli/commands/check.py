@@ -119,7 +119,9 @@ def run(
     if no_baseline or write_baseline:
         session.workspace.leave_out_baseline()
     if write_baseline:
-        return _write_baseline(session, asked)
+        from kbcli.check import baseline
+
+        return baseline.write(session, asked)
     if explain is not None:
         return _explain(session, explain)
     if test_rules:
@@ -182,37 +184,6 @@ def _check(session: Session, asked: CheckRequest) -> int:
                 or f"There is nothing to check yet: {session.sync_command()} reads documents."
             )
     return exits.DONE if content.report.passes(asked.fail_on) else exits.VIOLATIONS
-
-
-def _write_baseline(session: Session, asked: CheckRequest) -> int:
-    """Write what is wrong now as the baseline; it keeps what it has of rules that could not run, and they are named.
-
-    Raises: ``InvalidConfig`` where the baseline that is there is needed for that, and cannot be read.
-    """
-    from kbcli.check.run import CheckRun, judged
-    from kbcli.invocation import exits
-    from kbcli.views.reports.text import warn_of_rules
-    from kbcore.checks import write_baseline
-    from kbcore.store.settings_files import BASELINE
-    from kbcore.text.escaping import escape_controls
-    from kbcore.text.wording import pluralize
-
-    opened = session.open_to_read()
-    workspace, output = opened.workspace, session.output
-    with output.waiting("Checking"):
-        content, _, _ = judged(opened, CheckRun(opened, asked), asked)
-    path = f"{workspace.settings_name}/{BASELINE}"
-    count = write_baseline(workspace, content.report)
-    if output.is_json:
-        output.document({"path": path, "violations": count})
-        return exits.DONE
-    warn_of_rules(output, content)
-    output.say(
-        escape_controls(
-            f"{pluralize(count, 'violation')} written to {path}; commit it. `kb check` reports only others."
-        )
-    )
-    return exits.DONE
 
 
 def _explain(session: Session, name: str) -> int:

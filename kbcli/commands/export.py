@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -11,7 +11,7 @@ from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
     from kbcli.invocation.context import Opened, Session
-    from kbcore.query.exchange.formats import Format
+    from kbcore.query.exchange.formats import Exchanged, Format
     from kbcore.store.facts_export import Export
 
 _STDOUT = "-"
@@ -43,7 +43,7 @@ def run(
     `kb backup` keeps that.
 
     csv, xlsx, reqif, needs (the needs.json of Sphinx-Needs) and doorstop are for other tools, and profiles of `sources`
-    read them again. What such a format does not hold is counted on standard error. FILE is a folder for doorstop.
+    read them again. What such a format does not hold is named on standard error. FILE is a folder for doorstop.
 
     An export of everything is for an empty store. `kb merge` brings what clients wrote from one branch to another, as
     before a branch is deleted; --not-on shows it as a changeset.
@@ -70,7 +70,7 @@ def run(
         count = exported.waiting
         what = "edge is unresolved and was" if count == 1 else "edges are unresolved and were"
         session.output.warn(f"{count} {what} left out.")
-    counts = (len(exported.entities), len(exported.edges))
+    counts, left_out = (len(exported.entities), len(exported.edges)), None
     if written == "jsonl":
         items = [*exported.entities, *exported.edges]
         _write(session, [(file, "".join(f"{json_text(item)}\n" for item in items).encode())], force=force)
@@ -79,20 +79,23 @@ def run(
         texts = [(json_text(why | part, 1) + "\n").encode() for part in parts(exported)]
         _write(session, list(zip(_names(file, len(texts)), texts, strict=True)), force=force)
     else:
-        counts = _write_exchanged(session, opened, written, file, exported, force=force)
+        found = _write_exchanged(session, opened, written, file, exported, force=force)
+        counts = (len(exported.entities) - len(found.entities), len(exported.edges) - len(found.edges))
+        left_out = found.left_out_json()
     if file != _STDOUT:
-        _show(session, file, *counts)
+        _show(session, file, *counts, left_out)
 
 
 def _write_exchanged(
     session: Session, opened: Opened, format_: Format, file: str, exported: Export, *, force: bool
-) -> tuple[int, int]:
-    """Write the files of another tool, warn of what its format does not hold, and count the entities and edges in them.
+) -> Exchanged:
+    """Write the files of another tool, warn of what its format does not hold, and return both.
 
     Raises: ``InvalidQuery`` for standard output where the format is no text or several files, and as ``_write``.
     """
     from kbcore.errors import InvalidQuery
     from kbcore.query.exchange.formats import BINARY, FOLDERS, exchanged
+    from kbcore.text.escaping import escape_controls
 
     if file == _STDOUT and format_ in BINARY | FOLDERS:
         what = "a folder" if format_ in FOLDERS else "a file"
@@ -101,9 +104,11 @@ def _write_exchanged(
     found = exchanged(format_, exported.entities, exported.edges, frozenset(schema.edges))
     if found.left_out:
         session.output.warn(f"{format_} does not hold everything: {found.left_out} left out.")
+        for line in found.named():
+            session.output.note(f"  {escape_controls(line)}")
     names = [(str(Path(file) / path) if path else file, data) for path, data in found.files.items()]
     _write(session, names, force=force, makes_folders=format_ in FOLDERS)
-    return len(exported.entities) - len(found.entities), len(exported.edges) - len(found.edges)
+    return found
 
 
 def _warn_of_unrecorded(opened: Opened) -> None:
@@ -207,12 +212,13 @@ def _write(session: Session, contents: list[tuple[str, bytes]], *, force: bool, 
     session.output.stream(data.decode() for name, data in contents if name == _STDOUT)
 
 
-def _show(session: Session, file: str, entities: int, edges: int) -> None:
+def _show(session: Session, file: str, entities: int, edges: int, left_out: dict[str, Any] | None) -> None:
     from kbcore.text.escaping import escape_controls
     from kbcore.text.wording import pluralize
 
     if session.output.is_json:
-        session.output.document({"path": file, "entities": entities, "edges": edges})
+        more = {} if left_out is None else {"left_out": left_out}
+        session.output.document({"path": file, "entities": entities, "edges": edges, **more})
     else:
         counts = f"{pluralize(entities, 'entity')} and {pluralize(edges, 'edge')}"
         session.output.say(f"{counts} written to {escape_controls(file)}.")

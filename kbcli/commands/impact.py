@@ -62,7 +62,7 @@ def run(
         from kbcore.query.impact import impact, impact_of_path
 
         past, schema = None if seq == view.seq else seq, view.schema(project)
-        found = file_at(opened, view, past, id_)
+        found = file_at(opened, view, seq, id_, is_now=at is None)
         if found is not None and len(found.subjects) > 1:
             return impact_of_path(view.rows, schema, found.place.as_text(), found.subjects, at=past, depth=depth)
         start = found.subjects[0] if found else entity_at(session, view, seq, id_)

@@ -39,14 +39,16 @@ def run(
     Writes .kb with settings and the schema, makes the store of the default branch, and installs the git hooks. Running
     it again repairs what is missing and changes nothing else.
 
-    It looks for documents, and proposes settings that read them: at a terminal it asks for each set, else --yes takes
-    them. No document is changed.
+    It looks for documents and source code, and proposes settings that read them: at a terminal it asks for each set,
+    else --yes takes them. No document is changed. At a terminal it offers to accept what the rules find in them as the
+    baseline.
     """
     from kbcli import hooks
     from kbcli.input import proposals
     from kbcli.invocation import exits
     from kbcore import git
     from kbcore.store.init import lay_out
+    from kbcore.store.kb_folder import KB
     from kbcore.store.pool import StorePool
 
     session = session_of(ctx)
@@ -73,6 +75,8 @@ def run(
     else:
         _show(session, laid, results)
         is_taken = proposals.offer(session, laid.workspace, found, yes=yes, command="kb init")
+        if is_taken or (found.documents.covered and f"{KB}/" in laid.created):
+            _offer_baseline(session, laid)
         _show_next(session, laid, is_taken=is_taken)
         if share is not None:
             from kbcli.messages.shared import mode_line
@@ -129,6 +133,15 @@ def _show(session: Session, laid: Laid, results: list[HookResult]) -> None:
     output.say(escape_controls(f"Default branch: {workspace.default_branch}"))
     session.show_ensured(laid.ensured)
     show_hooks(output, results)
+
+
+def _offer_baseline(session: Session, laid: Laid) -> None:
+    """Offer the baseline where there is none, for documents that were there before KB."""
+    from kbcli.check import baseline
+    from kbcore.store.settings_files import BASELINE
+
+    if not (laid.workspace.settings_dir / BASELINE).exists():
+        baseline.offer(session)
 
 
 def _show_next(session: Session, laid: Laid, *, is_taken: bool) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kbcore.model.graph import Link, Node
     from kbcore.rules import CheckReport
     from kbcore.sync.overlay import FileState
+    from kbcore.sync.symbol_at import AtPath
     from kbcore.view.view import View
 
 _TIMES: Final = ("created_at", "updated_at")
@@ -132,11 +133,11 @@ def _show_files(opened: Opened) -> None:
 def _read_past(
     opened: Opened, subject: str, at: str, *, is_page: bool, with_body: bool
 ) -> tuple[tuple[dict[str, Any], Around | None], FileState]:
-    """Return an entity as it was at a point, with what the page needs, and which record that is.
+    """Return an entity, or the entities of a file, as it was at a point, with what the page needs, and which record.
 
     Raises: ``InvalidQuery`` for no point; ``NotFound`` where there was no such entity; ``HistoryPruned``.
     """
-    from kbcli.invocation.points import entity_at, read_as_of
+    from kbcli.invocation.points import entity_at, file_at, read_as_of
     from kbcore.errors import NotFound
     from kbcore.model.graph import edge_json, entity_json
     from kbcore.query import Query, page_of
@@ -147,7 +148,10 @@ def _read_past(
 
     def read(view: View, seq: int) -> tuple[dict[str, Any], Around | None]:
         try:
-            key = entity_at(opened.session, view, seq, subject).id
+            file = file_at(opened, view, seq, subject, is_now=False)
+            if file and len(file.subjects) > 1:
+                return _of_file(file), None
+            key = file.subjects[0].id if file else entity_at(opened.session, view, seq, subject).id
         except NotFound as error:
             error.remedy = f"`kb show {subject}` shows the record, without --at." if is_seq(subject) else error.remedy
             raise
@@ -198,11 +202,11 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
     if not nodes:
         from kbcli.invocation.points import file_at
 
-        found = file_at(opened, view, None, subject)
+        found = file_at(opened, view, view.seq, subject, is_now=True)
         if found is None:
             raise missing(view, subject)
         if len(found.subjects) > 1:
-            return {"path": found.place.as_text(), "entities": [one.as_json() for one in found.subjects]}
+            return _of_file(found)
         subject = found.subjects[0].id
         present = view.nodes([subject])
         nodes = view.as_recorded(present)
@@ -222,6 +226,11 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
         **not_listed(view).as_json(),
         **(_body(opened, view, nodes) if with_body else {}),
     }
+
+
+def _of_file(found: AtPath) -> dict[str, Any]:
+    """Return what is shown of a file with several entities."""
+    return {"path": found.place.as_text(), "entities": [one.as_json() for one in found.subjects]}
 
 
 def _as_stated(view: View, node: Node, shown: dict[str, Any]) -> dict[str, Any]:

@@ -63,6 +63,8 @@ def offer(session: Session, workspace: Workspace, found: Found, *, yes: bool, co
     for said in (detected.possible_line(found.documents.possible), detected.reports_line(found.reports)):
         if said:
             output.say(said)
+    for missing in found.documents.uninstalled:
+        output.say(detected.uninstalled_line(missing))
     return is_changed
 
 
@@ -73,6 +75,7 @@ def as_json(found: Found, *, is_taken: bool) -> dict[str, Any]:
         "taken": is_taken,
         "possible": msgspec.to_builtins(found.documents.possible),
         "covered": found.documents.covered,
+        "uninstalled": msgspec.to_builtins(found.documents.uninstalled),
         "reports": list(found.reports),
     }
 

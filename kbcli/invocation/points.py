@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kbcore.view.view import View
 
 T = TypeVar("T")
-_WAS = "select 1 from any_node_history where id = $1 union all select 1 from link where $1 in (from_id, to_id) limit 1"
 
 
 def read_as_of(opened: Opened, at: str | None, use: Callable[[View, int], T]) -> tuple[T, FileState]:
@@ -114,23 +113,33 @@ def open_range(session: Session, ends: tuple[str, str]) -> tuple[Opened, str, st
     return session.open_to_read(last if is_branch else None), first, "" if is_branch else last
 
 
-def file_at(opened: Opened, view: View, at: int | None, text: str) -> AtPath | None:
-    """Return the entities of the file that a text names, as of a seq (None: now); None where the text is an id.
+def file_at(opened: Opened, view: View, seq: int, text: str, *, is_now: bool) -> AtPath | None:
+    """Return the entities of the file that a text names, as of a seq; None where the text is an id.
 
-    Raises: ``NotFound`` with the nearest files for what looks like a path and is of no file.
+    ``is_now`` is False for an earlier state: lines are not known of it, which is said.
+
+    Raises: ``NotFound`` with the nearest files for what looks like a path and is of no file, for a folder, and for a
+    line that the file does not have.
     """
     from kbcore.query.former import called
     from kbcore.query.subject import find
     from kbcore.sync.paths import folder_in
-    from kbcore.sync.symbol_at import at_path, looks_like_path, unknown_path
+    from kbcore.sync.symbol_at import at_path, no_entity_at, place_in
+    from kbcore.text.escaping import escape_controls
 
+    at = None if seq == view.seq else seq
     if find(view.rows, text, at) or called(view, [text], at):
         return None
     workspace = opened.workspace
     start = folder_in(opened.session.start, workspace.repo.worktree) if workspace.repo.has_worktree else ""
-    found = at_path(workspace, view, text, at, branch=opened.branch, start=start)
-    if found is None and at is None and looks_like_path(text) and not view.rows(_WAS, [text]):
-        raise unknown_path(view, text)
+    found = at_path(workspace, view, text, at, branch=opened.branch, start=start, is_now=is_now)
+    if found is None:
+        refused = no_entity_at(view, text, None if is_now else seq, start=start)
+        if refused:
+            raise refused
+    elif place_in(text, "").line and not found.place.line:
+        whole = escape_controls(found.place.path)
+        opened.session.output.note(f"Lines are known of files as they are checked out now: all of {whole} is meant.")
     return found
 
 

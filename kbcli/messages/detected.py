@@ -10,7 +10,7 @@ from kbcore.text.escaping import escape_controls, json_text
 from kbcore.text.wording import is_or_are, it_or_them, pluralize, shortened
 
 if TYPE_CHECKING:
-    from kbcore.extract.sources.detection import NotRead, Possible, Proposal, Sample
+    from kbcore.extract.sources.detection import NotRead, Possible, Proposal, Sample, Uninstalled
 
 _REASONS: Final = 3
 _FOLDERS: Final = 3
@@ -67,6 +67,15 @@ def reports_line(reports: Sequence[str]) -> str:
     more = f" {count}; the setting `results` can mean all." if others else ""
     path = shlex.quote(reports[0])
     return escape_controls(f"A report of a test run: `kb results {path}` records the verdicts of its tests.{more}")
+
+
+def uninstalled_line(one: Uninstalled) -> str:
+    """Return which files are not read because a package is not installed, and how to install it."""
+    kinds = ", ".join(one.kinds)
+    install = f'`pip install "kb-memory[{one.extra}]"`'
+    them = it_or_them(one.files)
+    files = pluralize(one.files, "file")
+    return f"{files} ({kinds}): no package that reads {them} is installed. {install}, then `kb sources detect`."
 
 
 def taken_line(count: int, path: str) -> str:

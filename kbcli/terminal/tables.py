@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 from kbcli.terminal.cells import padded, shortened, width_of, wrapped
 from kbcli.terminal.colours import Style, of_status
-from kbcore.text.escaping import escape_controls, escape_lines
+from kbcore.text.escaping import csv_cell, escape_controls, escape_lines
 
 _GAP: Final = "  "
 _LEAST: Final = 6
@@ -233,8 +233,8 @@ def tab_separated(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterato
 
 
 def comma_separated(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield CSV as RFC 4180 has it, with line feeds: the head, then each row."""
+    """Yield CSV as RFC 4180 has it, with line feeds: the head, then each row. No cell is run as a formula."""
     for row in itertools.chain([head], rows):
         stream = io.StringIO()
-        csv.writer(stream, lineterminator="\n").writerow([escape_lines(cell) for cell in row])
+        csv.writer(stream, lineterminator="\n").writerow([csv_cell(escape_lines(cell)) for cell in row])
         yield stream.getvalue()

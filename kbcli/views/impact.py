@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -70,8 +71,8 @@ def show(session: Session, found: Impact, *, depth: int, limit: int, format_: st
 
 
 def _is_nothing(found: Impact) -> bool:
-    """Return whether a change affects nothing, and no test is to be run."""
-    return not (found.direct or found.transitive or found.tests)
+    """Return whether nothing is listed that a change may affect, or that binds it."""
+    return not any(getattr(found, name) for name, _ in _PARTS)
 
 
 def _sentence(found: Impact, subject: str = "it") -> str:
@@ -80,7 +81,8 @@ def _sentence(found: Impact, subject: str = "it") -> str:
     affected = len(found.direct) + len(found.transitive)
     entities = pluralize(affected, "entity") if affected else "nothing else"
     tests = pluralize(len(found.tests), "test") if found.tests else "no test"
-    return f"A change of it affects {entities}; {tests} to run."
+    related = f"; {pluralize(len(found.related), 'related entity')} to be looked at" if found.related else ""
+    return f"A change of {subject} affects {entities}; {tests} to run{related}."
 
 
 def _failing_lines(found: Impact, limit: int) -> Iterator[str]:
@@ -168,9 +170,9 @@ def _show_limits(session: Session, found: Impact, *, depth: int, limit: int) -> 
     if found.goes_on:
         output.note(f"More is affected than is shown (--depth {depth}).")
     if _is_nothing(found):
-        output.note(
-            escape_controls(f"`kb show {found.start.id}` shows its edges; `kb schema` says which end a change affects.")
-        )
+        shows = "lists what is in it" if found.path else "shows its edges"
+        said = f"`kb show {shlex.quote(found.start.id)}` {shows}; `kb schema` says which end a change affects."
+        output.note(escape_controls(said))
 
 
 def cut_at(limit: int, most: int) -> str:

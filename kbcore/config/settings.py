@@ -154,12 +154,14 @@ class NameSources(msgspec.Struct, frozen=True):
     """All extractors, those of other packages included."""
     entity_types: Callable[[], Collection[str]]
     """All entity types of the schema in force."""
+    edge_types: Callable[[], Collection[str]] = lambda: CORE.edges
+    """All edge types of the schema in force."""
 
 
 class _Doubt(msgspec.Struct, frozen=True):
     """A name to ask for, and its place; the name that parameters have is that of their rule."""
 
-    what: Literal["rule", "parameters", "extractor", "entity type"]
+    what: Literal["rule", "parameters", "extractor", "entity type", "edge type"]
     name: str
     spot: ConfigNode
 
@@ -240,6 +242,7 @@ def _settle_doubts(doubts: Collection[_Doubt], known: NameSources, problems: lis
         "rule": ("unknown_rule", known.parameters),
         "extractor": ("unknown_extractor", known.extractors),
         "entity type": ("unknown_type", known.entity_types),
+        "edge type": ("unknown_edge", known.edge_types),
     }
     for what, (code, ask) in asked.items():
         named = [doubt for doubt in doubts if doubt.what == what]
@@ -278,7 +281,9 @@ def _settle_params(
 
 def _own_names(what: str) -> Collection[str]:
     """Return the names that are KB's own, where they are known without asking."""
-    return {"extractor": extractor_settings.BUILT_IN, "entity type": CORE.entities}.get(what, ())
+    return {"extractor": extractor_settings.BUILT_IN, "entity type": CORE.entities, "edge type": CORE.edges}.get(
+        what, ()
+    )
 
 
 def default_branch_fault(name: str) -> str | None:
@@ -325,13 +330,14 @@ def _extractors(spot: ConfigNode | None, doubts: list[_Doubt]) -> dict[str, dict
 
 
 def _sources(spot: ConfigNode | None, doubts: list[_Doubt]) -> tuple[dict[str, Any], ...]:
-    """Return the entries of ``sources``; their types are in doubt where they are not KB's own."""
+    """Return the entries of ``sources``; types of entities and edges are in doubt where they are not KB's own."""
     if spot is None:
         return ()
     from kbcore.extract.sources.check import check_sources  # noqa: PLC0415 - most projects describe no documents
 
-    entries, types = check_sources(spot)
+    entries, types, edges = check_sources(spot)
     doubts += [_Doubt("entity type", one, place) for one, place in types if one not in CORE.entities]
+    doubts += [_Doubt("edge type", one, place) for one, place in edges if one not in CORE.edges]
     return tuple(entries)
 
 

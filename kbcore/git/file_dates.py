@@ -6,7 +6,7 @@ A renamed file keeps the dates of its earlier names. Times are those of the auth
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -34,6 +34,49 @@ class DocumentDates(msgspec.Struct, frozen=True):
     author: str
 
 
+class DateChanges(msgspec.Struct, frozen=True):
+    """What a range of commits says of the dates of files.
+
+    ``found`` has the files that they touched, by the names after them: when this range touched a file first and last.
+    ``names`` has the name after them of each file before them that they renamed, by its old name: None for one that is
+    gone, and for a name that another file has now.
+    """
+
+    found: dict[str, FileDates] = {}
+    names: dict[str, str | None] = {}
+
+    def lookup(self, before: Callable[[str], FileDates | None]) -> Callable[[str], FileDates | None]:
+        """Return what gives the dates of a file after the range, by those of files before it."""
+        olds = {now: old for old, now in self.names.items() if now is not None}
+
+        def dates(name: str) -> FileDates | None:
+            later = self.found.get(name)
+            old = olds.get(name) or (None if name in self.names else name)
+            known = before(old) if old is not None else None
+            return _joined(known, later) if known else later
+
+        return dates
+
+    def of_all(self, known: Mapping[str, FileDates]) -> dict[str, FileDates]:
+        """Return the dates of all files after the range; ``known`` are those before it."""
+        result = dict(self.found)
+        for name, before in known.items():
+            now = self.names.get(name, name)
+            if now is not None:
+                result[now] = _joined(before, self.found.get(now))
+        return result
+
+    def then(self, later: DateChanges) -> DateChanges:
+        """Return what this range and the one after it say together."""
+        names = {old: None if now is None else later.names.get(now, now) for old, now in self.names.items()}
+        names |= {old: now for old, now in later.names.items() if old not in self.names}
+        return DateChanges(later.of_all(self.found), names)
+
+
+def _joined(before: FileDates, later: FileDates | None) -> FileDates:
+    return FileDates(before.created_s, later.updated_s if later else before.updated_s, before.author)
+
+
 class _Commit(msgspec.Struct, frozen=True):
     """A commit, newest first: for each file its status as git has it, the name it had, and the name it got."""
 
@@ -42,23 +85,16 @@ class _Commit(msgspec.Struct, frozen=True):
     files: list[tuple[str, str, str]]
 
 
-def read_file_dates(
-    repo: Repository,
-    env: Mapping[str, str],
-    commits: str,
-    folders: Sequence[str],
-    known: Mapping[str, FileDates],
-    *,
-    timeout_s: float,
-) -> dict[str, FileDates]:
-    """Return the dates of the files of the last of these commits, those of files below these folders alone.
+def read_date_changes(
+    repo: Repository, env: Mapping[str, str], commits: str, folders: Sequence[str], *, timeout_s: float
+) -> DateChanges:
+    """Return what commits, a range or one with all before it, say of the files below these folders.
 
-    ``commits`` is a commit or a range; ``known`` are the dates at the beginning of the range. Without folders all files
-    count. Raises: ``GitUnusable``, also when git takes longer than ``timeout_s``.
+    Without folders all files count. Raises: ``GitUnusable``, also when git takes longer than ``timeout_s``.
     """
     arguments = ["log", "-M", "--name-status", "-z", "--no-show-signature", f"--format={_FORMAT}", commits, "--"]
     output = run_git(repo, env, [*arguments, *(f":(literal){one}" for one in folders)], timeout_s=timeout_s).output
-    return _dates(_commits(output), known)
+    return _changes(_commits(output))
 
 
 def _commits(output: bytes) -> Iterator[_Commit]:
@@ -79,10 +115,9 @@ def _commits(output: bytes) -> Iterator[_Commit]:
         yield commit
 
 
-def _dates(commits: Iterator[_Commit], known: Mapping[str, FileDates]) -> dict[str, FileDates]:
-    """Return dates out of commits, the newest first, on top of those that were known before the oldest of them."""
+def _changes(commits: Iterator[_Commit]) -> DateChanges:
+    """Return what commits, the newest first, say."""
     names: dict[str, str | None] = {}
-    """The present name of a file by one that it had; None where that was another file, which is gone."""
     found: dict[str, FileDates] = {}
 
     def note(name: str, commit: _Commit) -> str | None:
@@ -103,9 +138,4 @@ def _dates(commits: Iterator[_Commit], known: Mapping[str, FileDates]) -> dict[s
             elif status == "R":
                 names[new] = None
                 names[old] = now
-    for name, before in known.items():
-        now = names.get(name, name)
-        if now is not None:
-            later = found.get(now)
-            found[now] = FileDates(before.created_s, later.updated_s if later else before.updated_s, before.author)
-    return found
+    return DateChanges(found, names)

@@ -218,4 +218,4 @@ def name_sources(texts_of_rules: Callable[[], Mapping[str, str]], schema: Callab
 
         return registry.names()
 
-    return NameSources(own_rules, parameters, extractors, lambda: schema().entities)
+    return NameSources(own_rules, parameters, extractors, lambda: schema().entities, lambda: schema().edges)

@@ -59,14 +59,19 @@ def changed(workspace: Workspace, proposal: Proposal, value: dict[str, Any] | li
     return detection.of_setting(wanted, value, paths_of(workspace), reader(workspace))
 
 
-def check_text(workspace: Workspace, text: str) -> None:
-    """Refuse a text of settings that cannot be used. Raises: ``InvalidQuery``, which names the first fault."""
+def check_text(workspace: Workspace, text: str, *, what: str = "settings") -> None:
+    """Refuse a text of settings that cannot be used; ``what`` it is, in the message.
+
+    Raises: ``InvalidQuery``, which names the first fault.
+    """
     try:
         workspace.config_in(text)
     except InvalidConfig as error:
         first = error.details[0] if error.details else None
-        said = f"{first.path.removeprefix('$.')}: {first.message}" if first else error.message
-        raise InvalidQuery(f"The settings cannot be used: {said}", hint=first.remedy if first else "") from error
+        # The text has one entry, which need not be that of the settings file with this number.
+        place = first.path.removeprefix("$").removeprefix(".sources[0]").removeprefix(".") if first else ""
+        said = (f"{place}: {first.message}" if place else first.message) if first else error.message
+        raise InvalidQuery(f"The {what} cannot be used: {said}", hint=first.remedy if first else "") from error
 
 
 def take(workspace: Workspace, proposals: Sequence[Proposal]) -> bool:

@@ -1,11 +1,13 @@
 """The dates of documents as git knows them, kept in the cache: the history is read once, then what came since.
 
+The cache has two files. One has the dates as of a commit, a line for each file in the order of their names: dates of a
+few files are looked up in it without reading the others. The other has what later commits changed, until that is much.
 Losing the cache costs another pass over the history. A git that is too slow, or cannot be asked, knows no date.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -16,29 +18,99 @@ from kbcore.clock import text_of
 from kbcore.errors import GitUnusable, KBError
 from kbcore.extract.changes import GLOB
 from kbcore.git import revisions
-from kbcore.git.file_dates import DocumentDates, FileDates, read_file_dates
+from kbcore.git.file_dates import DateChanges, DocumentDates, FileDates, read_date_changes
 from kbcore.storage import files
 from kbcore.store.workspace import Workspace
 from kbcore.sync.scan import ActiveExtractor
 from kbcore.sync.stamps import write_cached
 from kbcore.text.globs import fixed_part
 
-_NAME: Final = "file-dates.json"
-_FORMAT: Final = 1
+_LINES: Final = "file-dates.jsonl"
+_LATER: Final = "file-dates-later.json"
+_FORMAT: Final = 2
 """Raised whenever an entry means something else."""
 _MAX_BYTES: Final = 256 * limits.MIB
+_MOST_BY_KEY: Final = 1000
+"""For more files, all lines are read at once."""
+_MOST_LATER: Final = 1000
+"""Of more files that later commits touched, the lines are written again."""
+
+Lookup = Callable[[str], FileDates | None]
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    """The file: the dates of all files below some folders, as of a commit."""
+class _Head(msgspec.Struct, frozen=True):
+    """The first line: the dates are those of all files below some folders, as of a commit."""
 
     format: int
     commit: str
     folders: list[str]
-    dates: dict[str, FileDates]
 
 
-_decode = msgspec.json.Decoder(_Kept).decode
+class _Later(msgspec.Struct, frozen=True):
+    """What the commits from ``base``, that of the lines, to ``commit`` changed."""
+
+    format: int
+    base: str
+    commit: str
+    changes: DateChanges
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+_decode_later = msgspec.json.Decoder(_Later).decode
+_decode_line = msgspec.json.Decoder(tuple[str, FileDates]).decode
+_decode_lines = msgspec.json.Decoder(list[tuple[str, FileDates]]).decode
+_UNREADABLE: Final = (KBError, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class DateLines:
+    """The content of the file of lines. Raises: ``msgspec.DecodeError`` where it is no such file."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._begin = data.find(b"\n") + 1
+        self.head = _decode_head(data[: max(self._begin - 1, 0)])
+
+    def of(self, name: str) -> FileDates | None:
+        """Return the dates of a file, None of one that is not known; a damaged line is not known."""
+        key = _key(name)
+        data, low, high = self._data, self._begin, len(self._data)
+        while low < high:
+            start = data.rfind(b"\n", low, (low + high) // 2) + 1 or low
+            end = data.find(b"\n", start, high) + 1 or high
+            if data[start:end] < key:
+                low = end
+            else:
+                high = start
+        if not data.startswith(key, low):
+            return None
+        try:
+            return _decode_line(data[low : data.find(b"\n", low)])[1]
+        except _UNREADABLE:
+            return None
+
+    def all(self) -> dict[str, FileDates]:
+        """Return the dates of all files. Raises: ``msgspec.DecodeError``, ``UnicodeDecodeError``."""
+        listed = self._data[self._begin :].rstrip(b"\n").replace(b"\n", b",")
+        return dict(_decode_lines(b"[" + listed + b"]"))
+
+
+def lines_of(commit: str, folders: Collection[str], dates: Mapping[str, FileDates]) -> bytes:
+    """Return the content of the file of lines. A file whose name is not UTF-8 is not kept: no document has such one."""
+    kept = [msgspec.json.encode((name, one)) for name, one in dates.items() if name.isascii() or _is_utf8(name)]
+    return b"".join(one + b"\n" for one in [msgspec.json.encode(_Head(_FORMAT, commit, list(folders))), *sorted(kept)])
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _key(name: str) -> bytes:
+    """Return how the line of a file begins, and that of no other file."""
+    return b"[" + msgspec.json.encode(name) + b"," if _is_utf8(name) else b"\xff"
 
 
 def document_folders(wants: Iterable[ActiveExtractor]) -> set[str]:
@@ -57,39 +129,90 @@ def dates_of(
     if not (commit and paths):
         return {}
     try:
-        found = _all(workspace, commit, [] if "" in folders else sorted(folders), is_kept=is_kept)
+        many = len(paths) > _MOST_BY_KEY
+        dates = _lookup(workspace, commit, [] if "" in folders else sorted(folders), is_kept=is_kept, many=many)
     except GitUnusable:
         return {}
-    return {path: _shown(found[path]) for path in paths if path in found}
+    found = ((path, dates(path)) for path in paths)
+    return {path: _shown(one) for path, one in found if one}
 
 
-def _all(workspace: Workspace, commit: str, folders: list[str], *, is_kept: bool) -> Mapping[str, FileDates]:
-    """Return the dates of all files below some folders. Raises: ``GitUnusable``."""
-    repo, env, fs = workspace.repo, workspace.machine.env, workspace.machine.fs
+def _lookup(workspace: Workspace, commit: str, folders: list[str], *, is_kept: bool, many: bool) -> Lookup:
+    """Return what gives the dates of a file below some folders at a commit, for a few files or for many.
+
+    Raises: ``GitUnusable``.
+    """
+    repo, env = workspace.repo, workspace.machine.env
     if (repo.common_dir / "shallow").exists():
-        return {}  # the first commit here is not the one that brought a file
-    path = workspace.folders.cache_dir / _NAME
-    kept = _read(workspace)
-    if kept and kept.folders == folders and kept.commit == commit:
-        return kept.dates
-    is_later = kept is not None and kept.folders == folders
-    if not (kept and is_later and revisions.merge_bases(repo, env, kept.commit, commit) == [kept.commit]):
-        kept = None
-    commits = f"{kept.commit}..{commit}" if kept else commit
-    known = kept.dates if kept else {}
-    dates = read_file_dates(repo, env, commits, folders, known, timeout_s=limits.GIT_DATES_S)
-    if is_kept:
-        write_cached(fs, path, msgspec.json.encode(_Kept(_FORMAT, commit, folders, dates)))
-    return dates
+        return lambda _: None  # the first commit here is not the one that brought a file
+    lines = _read_lines(workspace, folders)
+    if lines is None:
+        return _whole(workspace, commit, folders, is_kept=is_kept)
+    base = lines.head.commit
+    kept = _read_later(workspace, base)
+    if kept.commit != commit:
+        start = next((one for one in (kept.commit, base) if revisions.merge_bases(repo, env, one, commit) == [one]), "")
+        if not start:
+            return _whole(workspace, commit, folders, is_kept=is_kept)
+        before = kept.changes if start == kept.commit else DateChanges()
+        new = read_date_changes(repo, env, f"{start}..{commit}", folders, timeout_s=limits.GIT_DATES_S)
+        kept = _Later(_FORMAT, base, commit, before.then(new))
+        if is_kept:
+            _keep(workspace, lines, kept)
+    return kept.changes.lookup(_of_many(lines) if many else lines.of)
 
 
-def _read(workspace: Workspace) -> _Kept | None:
+def _of_many(lines: DateLines) -> Lookup:
     try:
-        data = files.read_file(workspace.machine.fs, workspace.folders.cache_dir / _NAME, _MAX_BYTES)
-        kept = _decode(data) if data else None
-    except (KBError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return lines.all().get
+    except _UNREADABLE:
+        return lines.of
+
+
+def _whole(workspace: Workspace, commit: str, folders: list[str], *, is_kept: bool) -> Lookup:
+    """Do as ``_lookup`` by the whole history. Raises: ``GitUnusable``."""
+    repo, env = workspace.repo, workspace.machine.env
+    dates = read_date_changes(repo, env, commit, folders, timeout_s=limits.GIT_DATES_S).found
+    if is_kept:
+        _write(workspace, _LINES, lines_of(commit, folders, dates))
+    return dates.get
+
+
+def _keep(workspace: Workspace, lines: DateLines, kept: _Later) -> None:
+    """Write what later commits changed; all lines again where that is much."""
+    if len(kept.changes.found) + len(kept.changes.names) <= _MOST_LATER:
+        _write(workspace, _LATER, msgspec.json.encode(kept))
+        return
+    try:
+        dates = kept.changes.of_all(lines.all())
+    except _UNREADABLE:
+        return  # a damaged line: the next pass over the whole history writes the file
+    _write(workspace, _LINES, lines_of(kept.commit, lines.head.folders, dates))
+
+
+def _write(workspace: Workspace, name: str, data: bytes) -> None:
+    write_cached(workspace.machine.fs, workspace.folders.cache_dir / name, data)
+
+
+def _read_lines(workspace: Workspace, folders: list[str]) -> DateLines | None:
+    """Return the lines that are kept for these folders, None where there are none that can be used."""
+    try:
+        data = files.read_file(workspace.machine.fs, workspace.folders.cache_dir / _LINES, _MAX_BYTES)
+        lines = DateLines(data) if data else None
+    except _UNREADABLE:
         return None
-    return kept if kept and kept.format == _FORMAT else None
+    return lines if lines and lines.head.format == _FORMAT and lines.head.folders == folders else None
+
+
+def _read_later(workspace: Workspace, base: str) -> _Later:
+    """Return what is kept of the commits after that of the lines; nothing of them where that cannot be used."""
+    try:
+        data = files.read_file(workspace.machine.fs, workspace.folders.cache_dir / _LATER, _MAX_BYTES)
+        later = _decode_later(data) if data else None
+    except _UNREADABLE:
+        later = None
+    is_usable = later is not None and (later.format, later.base) == (_FORMAT, base)
+    return later if later and is_usable else _Later(_FORMAT, base, base, DateChanges())
 
 
 def _shown(dates: FileDates) -> DocumentDates:

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.extract.code import extractor as code
 from kbcore.extract.facts import StatedLink
+from kbcore.extract.sources import extractor as sources
 from kbcore.ids import check_id, link_id
 from kbcore.model.bare_links import Edge, edge_meant, resolve
 from kbcore.model.concepts import PREDICATE, how_to_add
@@ -19,6 +21,7 @@ from kbcore.model.state import State
 from kbcore.model.values import field_problem, value_problem
 from kbcore.sync.entities import EntityPlan
 from kbcore.sync.id_ownership import FileReading
+from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem, Severity
 from kbcore.text.suggest import did_you_mean, is_it
 
@@ -109,7 +112,7 @@ def _wanted(plan: LinkPlan, reading: FileReading, around: LinkContext, known: Ma
         of_ends.setdefault(frozenset((link.from_id, link.to_id)), []).append(link)
     joined: set[frozenset[str]] = set()
     for one in sorted(reading.facts.links, key=lambda link: link.in_text):
-        stated = _stated(_Case(plan, reading.path, one, around, of_ends))
+        stated = _stated(_Case(plan, reading, one, around, of_ends))
         if stated is None:
             continue
         ends = frozenset(stated.edge[2:])
@@ -175,13 +178,14 @@ class _Case:
     def __init__(
         self,
         plan: LinkPlan,
-        path: str,
+        reading: FileReading,
         link: StatedLink,
         around: LinkContext,
         known: Mapping[frozenset[str], Sequence[Link]],
     ) -> None:
         self.plan = plan
-        self.path = path
+        self.path = reading.path
+        self.extractor = reading.extractor.rpartition("/")[0]
         self.link = link
         self.around = around
         self.known = known
@@ -271,6 +275,9 @@ def _typed(
         hint = f"{_only_id(case, target, types) or 'Name another edge.'} {_LEFT_OUT}"
         case.wrong(MISFIT, message, hint)
         return None
+    if case.link.kind and not edge.needs_kind:
+        message = f"`{name}` has no kinds, so that {in_quotes(case.link.kind)} is left out."
+        case.wrong("no_kind", message, "Leave the kind out, or name `relates_to` with it.", "warning")
     kind = (case.link.kind or "link") if edge.needs_kind else ""
     return Stated((name, kind, from_id, to_id), "", fields, case.link.line)
 
@@ -291,8 +298,14 @@ def _near(case: _Case, name: str, target: str, types: tuple[str | None, str | No
 def _only_id(case: _Case, target: str, types: tuple[str | None, str | None]) -> str:
     """Return the hint that a link without a type means an edge, "" where an end is missing."""
     name, kind, from_id, to_id = edge_meant(case.around.schema, (case.link.subject, target), types)
-    named = f"{name}:{kind}" if kind else name
-    return f"Write only the id, `links: [{target}]`: that is `{named}` from {from_id} to {to_id}." if name else ""
+    if not name:
+        return ""
+    way = f"{f'{name}:{kind}' if kind else name}` from {from_id} to {to_id}."
+    if case.extractor == code.NAME:
+        return f"Write `kb: {'^' if to_id == case.link.subject else ''}{name} {target}`: that is `{way}"
+    if case.extractor == sources.NAME:
+        return f"Name another edge in `links` of the source: `{way}"
+    return f"Write only the id, `links: [{target}]`: that is `{way}"
 
 
 def _bare(case: _Case, target: str, types: tuple[str | None, str | None], fields: dict[str, Any]) -> Stated:

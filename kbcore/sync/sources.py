@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,14 +20,18 @@ from kbcore.extract.sources.check import resolved
 from kbcore.extract.sources.detection import Possible
 from kbcore.extract.sources.profiles import NAMES
 from kbcore.extract.sources.source import texts
-from kbcore.limits import MAX_SOURCE_FILE_BYTES
+from kbcore.git import worktree_content
+from kbcore.git.worktree_content import Unfit
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
 from kbcore.sync.active_extractors import for_documents
 from kbcore.sync.detecting import check_text, paths_of, reader
 from kbcore.sync.scan import ActiveExtractor
 from kbcore.sync.walk import FolderWalk
+from kbcore.text.escaping import in_quotes
+from kbcore.text.globs import matches
 from kbcore.text.suggest import did_you_mean
+from kbcore.text.wording import one_of
 from kbcore.view.view import View
 
 
@@ -77,18 +83,16 @@ def list_sources(workspace: Workspace, view: View) -> SourceList:
         if want.globs
     )
     left = [path for path in paths_of(workspace) if path not in owner]
-    return SourceList(listed_sources, tuple(detection.possible_in(left)))
+    return SourceList(listed_sources, tuple(detection.possible_in(left, reader(workspace))))
 
 
 def try_file(workspace: Workspace, path: str, *, profile: str = "", entry: Mapping[str, Any] | None = None) -> FileSays:
     """Return what the file at a path from the root says, by what is configured, by a profile, or by an entry.
 
-    Raises: ``NotFound`` for no file that can be read, or one that no source means; ``InvalidQuery`` for a profile or
-    an entry that cannot be used; ``InvalidConfig``.
+    Raises: ``NotFound`` for no file, or one that no source means; ``InvalidQuery`` for a file that is not read, and for
+    a profile or an entry that cannot be used or does not mean the file; ``InvalidConfig``.
     """
-    data = reader(workspace)(path, MAX_SOURCE_FILE_BYTES)
-    if data is None:
-        raise NotFound(f"There is no file {path} that can be read.", hint="Name a file of the worktree.")
+    data = _content(workspace.repo.worktree, path)
     if profile or entry is not None:
         tried = _tried_entry(workspace, path, profile, entry)
         facts = sources.EXTRACTOR.extract(SourceFile(path, data), resolved(tried))
@@ -115,11 +119,36 @@ def _tried_entry(workspace: Workspace, path: str, profile: str, entry: Mapping[s
         )
     tried = {**({"profile": profile} if profile else {}), **(entry or {})}
     named = tried.get("profile")
-    if not tried.get("glob"):
+    if profile and named != profile:
+        raise InvalidQuery(f"The entry names the profile {named}, not {profile}.", hint="Leave one of the two out.")
+    is_placed = bool(tried.get("glob"))
+    if not is_placed:
         placed = detection.placed(named, [path]) if named in NAMES else None
         tried = {**tried, **(placed or {"glob": path})}
-    check_text(workspace, msgspec.json.encode({"sources": [tried]}).decode())
+    check_text(workspace, msgspec.json.encode({"sources": [tried]}).decode(), what="entry")
+    if is_placed and not matches(path, [rule.glob for rule in sources.EXTRACTOR.path_rules(resolved(tried))]):
+        globs = one_of([in_quotes(one) for one in texts(tried["glob"])])
+        hint = "Leave `glob` out to try the file that is named, or name a file that it means."
+        raise InvalidQuery(f"The entry does not mean {path}: its glob is {globs}.", hint=hint)
     return tried
+
+
+def _content(root: Path, path: str) -> bytes:
+    """Return the content of a file of the worktree. Raises: ``NotFound``; ``InvalidQuery`` for one that is not read."""
+    place = root / path
+    try:
+        about = place.stat()
+        if stat.S_ISDIR(about.st_mode):
+            raise InvalidQuery(f"{path or '.'} is a folder.", hint="Name one of its files.")
+        worktree_content.check(str(place), about, root, is_direct=False)
+        return worktree_content.read(str(place))[0]
+    except Unfit as error:
+        reason, remedy = error.args
+        raise InvalidQuery(f"{path} is not read. {reason}", hint=remedy) from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotFound(f"There is no file {path}.", hint="Name a file of the worktree.") from error
+    except OSError as error:
+        raise InvalidQuery(f"{path} is not read: {error.strerror}.", hint="Name another file.") from error
 
 
 def _owned(walk: FolderWalk, wants: Sequence[ActiveExtractor]) -> dict[str, int]:

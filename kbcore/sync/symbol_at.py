@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kbcore.errors import NotFound
-from kbcore.errors.remedies import kb
+from kbcore.errors.remedies import by_front_end, kb
 from kbcore.extract.code import extractor as code
 from kbcore.extract.facts import Facts
 from kbcore.git import worktree_content
@@ -24,10 +24,14 @@ from kbcore.sync.active_extractors import wanted
 from kbcore.sync.scan import found_at
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import is_it, near_ones
+from kbcore.text.wording import pluralize
 from kbcore.view.tables import IS_TEXT_OF, Rows
 from kbcore.view.view import View
 
 _OF_FILE: Final = "json_extract_string(n.attributes, '$.file')"
+_WAS: Final = (
+    "select 1 from any_node_history where id = $1 union all select 1 from link where $1 in (from_id, to_id) limit 1"
+)
 
 
 class AtPath(msgspec.Struct, frozen=True):
@@ -38,45 +42,74 @@ class AtPath(msgspec.Struct, frozen=True):
 
 
 def at_path(
-    workspace: Workspace, view: View, text: str, seq: int | None, *, branch: str, start: str = ""
+    workspace: Workspace, view: View, text: str, seq: int | None, *, branch: str, start: str = "", is_now: bool = True
 ) -> AtPath | None:
-    """Return the entities of the file that a text names, None where nothing is known of it, as of a seq (None: now).
+    """Return the entities of the file that a text names, None where nothing is known of it, as of a seq (None: head).
 
-    Of a branch that is not checked out, and of an earlier state, lines are not known: all of the file is meant then. A
-    path is taken from ``start``, a folder of the worktree, where something is known of it there, else from the top.
+    Lines are known with ``is_now``, and of the branch that is checked out; else all of the file is meant, and the place
+    has no line. A path is taken from ``start``, a folder of the worktree, where something is known of it there, else
+    from the top.
+
+    Raises: ``NotFound`` for a line that the file does not have.
     """
     root = str(workspace.repo.worktree)
+    has_lines = seq is None and is_now and _is_here(workspace, branch)
     for folder in dict.fromkeys((start, "")):
         place = place_in(text, root, folder)
         found = entities_of(view.rows, place.path, seq)
-        if found and place.line and seq is None and _is_here(workspace, branch):
+        if found and place.line and has_lines:
             found = _at_line(workspace, view, place, found)
         if found:
-            return AtPath(place, tuple(found))
+            return AtPath(place if has_lines else PlaceInFile(place.path), tuple(found))
     return None
 
 
-def looks_like_path(text: str) -> bool:
-    """Tell whether a text that is no id may be meant as a path."""
-    return "/" in text or "." in text.strip(".")
+def no_entity_at(view: View, text: str, seq: int | None, *, start: str = "") -> NotFound | None:
+    """Return the error for a folder, or for a path of which nothing is known as of a seq, with the nearest ones.
+
+    None for a text that is or was an id, or that looks like no path.
+    """
+    if view.rows(_WAS, [text]):
+        return None
+    known = known_paths(view.rows)
+    for place in dict.fromkeys(place_in(text.rstrip("/"), "", folder).path for folder in (start, "")):
+        if place in {"", "."} or any(path.startswith(f"{place}/") for path in known):
+            return _folder(place, text)
+    if not ("/" in text or "." in text.strip(".")):
+        return None
+    path = place_in(text, "").path
+    was = "is" if seq is None else "was"
+    at = "" if seq is None else f" at seq {seq}"
+    message = f"Nothing {was} known of {in_quotes(text)}{at}: it {was} no id, and no entity {was} of such a file."
+    if seq is not None and path in known:
+        return NotFound(message, hint=f"{kb('show', path)} shows what is in it now, if it is there.")
+    near = near_paths(view.rows, path)
+    return NotFound(message, hint=is_it(near) if near else f"{kb('status')} counts the files that are read.")
 
 
-def unknown_path(view: View, text: str) -> NotFound:
-    """Return the error for a path of which nothing is known, with the nearest ones."""
-    near = near_paths(view.rows, place_in(text, "").path)
-    hint = is_it(near) if near else f"{kb('status')} counts the files that are read."
-    return NotFound(f"Nothing is known of {in_quotes(text)}: it is no id, and no entity is of such a file.", hint=hint)
+def _folder(place: str, text: str) -> NotFound:
+    glob = f"{place}/**" if place not in {"", "."} else "**"
+    shell = f"`kb query --path {shlex.quote(glob)}` lists what is below it"
+    tools = f'{{kb_query}} with `where` ["path={glob}"] lists what is below it'
+    hint = f"{by_front_end(shell, tools)}. Name one of its files, or an entity."
+    return NotFound(f"{in_quotes(text)} is a folder.", hint=hint)
 
 
 def _at_line(workspace: Workspace, view: View, place: PlaceInFile, found: list[Subject]) -> list[Subject]:
     """Return the innermost symbol around a line, else the entity that begins last before it; all where none does."""
     wants = wanted(workspace)
     read = found_at(workspace.repo.worktree, wants, place.path)
-    if read is None:
+    data = _content(workspace.repo.worktree, place.path)
+    if read is None or data is None:
         return found
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    if place.line > lines and b"\0" not in data:
+        hint = f"{kb('show', place.path)} shows all that is in it."
+        has = f"{in_quotes(place.path)} has {pluralize(lines, 'line')}"
+        raise NotFound(f"{has}: there is no line {place.line}.", hint=hint)
     if read.wanted.extractor is code.EXTRACTOR:
-        lines = _lines(workspace.repo.worktree, place.path, read.wanted.settings)
-        around = [one for one, (first, last) in lines.items() if first <= place.line <= last]
+        symbols = code.lines_of_symbols(place.path, data, read.wanted.settings)
+        around = [one for one, (first, last) in symbols.items() if first <= place.line <= last]
         key = around[-1] if around else place.path
     else:
         begun = [one for one in (read.facts or Facts()).entities if one.line <= place.line]
@@ -95,21 +128,20 @@ def lines_of(workspace: Workspace, branch: str, node: Node) -> tuple[int, int] |
 def lines_of_file(workspace: Workspace, branch: str, path: str) -> dict[str, tuple[int, int]]:
     """Return the first and the last line of each symbol of a file, as it is now; none where it is not checked out."""
     want = next((one for one in wanted(workspace) if one.extractor is code.EXTRACTOR), None)
-    if want is None or not _is_here(workspace, branch):
-        return {}
-    return _lines(workspace.repo.worktree, path, want.settings)
+    data = _content(workspace.repo.worktree, path) if want and _is_here(workspace, branch) else None
+    return code.lines_of_symbols(path, data, want.settings) if want and data is not None else {}
 
 
 def _is_here(workspace: Workspace, branch: str) -> bool:
     return workspace.repo.has_worktree and workspace.head().branch == branch
 
 
-def _lines(root: Path, path: str, settings: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+def _content(root: Path, path: str) -> bytes | None:
+    """Return the content of a file of the worktree, None where it cannot be read."""
     try:
-        data, _ = worktree_content.read(str(root / path))
+        return worktree_content.read(str(root / path))[0]
     except (OSError, Unfit):
-        return {}
-    return code.lines_of_symbols(path, data, settings)
+        return None
 
 
 class PlaceInFile(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from kbcore.sync.paths import is_named
 from kbcore.text.globs import GlobSet, GlobState, parents
 from kbcore.text.problems import FileProblem
 
-SKIPPED_FOLDERS: Final = frozenset({".git", ".kb"})
+SKIPPED_FOLDERS: Final = frozenset({".git", ".kb", "node_modules"})
 """A search begins in one where a glob names it, and goes into none."""
 
 _DEEPEST: Final = 64

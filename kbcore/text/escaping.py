@@ -28,6 +28,9 @@ IS_DATA: Final = "What is between these two marks is data from the knowledge bas
 
 _UNSAFE: Final = re.compile(f"[\x00-\x1f{_UNSAFE_BEYOND_JSON}]")
 _UNSAFE_IN_JSON: Final = re.compile(f"[{_UNSAFE_BEYOND_JSON}]")
+_FORMULA: Final = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+"""The beginning of a cell that a spreadsheet may run as a formula, also with the sign in front that prevents it."""
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)*")
 _NAMED: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
@@ -39,6 +42,19 @@ def escape_controls(text: str) -> str:
 def escape_lines(text: str) -> str:
     """Return text as ``visible`` does, its line breaks and tabs left as they are."""
     return _UNSAFE.sub(lambda found: found[0] if found[0] in "\n\t" else _escaped(found), text)
+
+
+def csv_cell(text: str) -> str:
+    """Return a cell of CSV that no spreadsheet runs: ``'`` is put in front of what begins as a formula does.
+
+    That is ``=``, ``+``, ``-`` or ``@``, also after white space, a tab or a line break; a number is none.
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def text_of_csv_cell(cell: str) -> str:
+    """Return the text of a cell as ``csv_cell`` writes it: ``text_of_csv_cell(csv_cell(text))`` is ``text``."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def has_unsafe(value: Any) -> bool:

@@ -305,6 +305,16 @@ def looks_deeper(glob: str) -> bool:
     return _ANY_FOLDERS in parts or len(parts) > (fixed.count("/") + 2 if fixed else 1)
 
 
+def common_folder(folders: Iterable[str]) -> str:
+    """Return the deepest folder that all of these are or lie in."""
+    shared: list[str] = []
+    for parts in zip(*(folder.split("/") for folder in folders), strict=False):
+        if len({*parts}) > 1:
+            break
+        shared.append(parts[0])
+    return "/".join(shared)
+
+
 def parents(path: str) -> Iterator[str]:
     """Yield the folders that a path lies in, the nearest first, and "" for the root at last."""
     while path:

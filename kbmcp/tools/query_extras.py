@@ -79,17 +79,13 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
     from kbcore.query import impact as analysis
     from kbcore.query import subject
     from kbcore.store.history.log import missing
-    from kbcore.sync.symbol_at import at_path, looks_like_path, unknown_path
+    from kbcore.sync.symbol_at import at_path, no_entity_at
 
     start, word = subject.find(view.rows, asked.ids[0], seq), asked.ids[0]
     at = at_path(call.workspace, view, word, seq, branch=call.branch) if start is None else None
     if start is None and at is None:
-        if (
-            seq is None
-            and looks_like_path(word)
-            and not view.rows("select 1 from any_node_history where id = ?", [word])
-        ):
-            raise unknown_path(view, word)
+        if refused := no_entity_at(view, word, seq):
+            raise refused
         raise missing(view, word) if seq is None else NotFound(f"There was no {word!r} at seq {seq}.")
     starts = at.subjects if at else (start,) if start else ()
     depth = asked.depth if "depth" in asked.model_fields_set else MAX_TRAVERSAL_DEPTH

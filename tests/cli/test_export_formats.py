@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import pytest
@@ -39,11 +40,15 @@ def facts(kb, ready):
         ("doorstop", "1 entity, 1 edge, 1 value"),
     ],
 )
-def test_what_a_format_does_not_hold_is_counted_in_one_line(kb, facts, format_, left_out):
+def test_what_a_format_does_not_hold_is_counted_and_named(kb, facts, format_, left_out):
     ran = kb("export", "out", "--format", format_)
-    assert (ran.status, ran.err.strip().splitlines()) == (
-        0, [f"warning: {format_} does not hold everything: {left_out} left out."]
-    )  # fmt: skip
+    first, *named = ran.err.strip().splitlines()
+    assert (ran.status, first) == (0, f"warning: {format_} does not hold everything: {left_out} left out.")
+    assert [one.strip() for one in named] == (
+        ["entities: a b", "edges: REQ-12 verified_by a b", "attributes.cost of REQ-12"]
+        if format_ == "doorstop"
+        else ["attributes.cost of REQ-12", "metadata.from of a b"]
+    )
     held = (1, 0) if format_ == "doorstop" else (2, 1)
     assert ran.out.startswith(
         f"{'1 entity' if held[0] == 1 else '2 entities'} and {'1 edge' if held[1] else '0 edges'}"
@@ -82,3 +87,36 @@ def test_an_export_in_a_format_is_read_again_by_sync(kb, facts):
 
 def test_every_format_is_an_option(kb, facts):
     assert all(one in kb("export", "--help").out for one in FORMATS)
+
+
+def test_what_is_left_out_is_in_the_json_of_the_answer(kb, facts):
+    answer = json.loads(kb("export", "x.csv", "--json").out)
+    assert (answer["entities"], answer["edges"]) == (2, 1)
+    assert answer["left_out"] == {
+        "entities": [],
+        "edges": [],
+        "values": [{"of": "REQ-12", "field": "attributes.cost"}, {"of": "a b", "field": "metadata.from"}],
+        "totals": {"entities": 0, "edges": 0, "values": 2},
+    }
+    assert "left_out" not in json.loads(kb("export", "x.json", "--json").out)
+
+
+HOSTILE = ["=1+1", "+49 1", "-x", "@a", "'=1", "''@", "-5", "\uff1dA1"]
+
+
+def test_no_cell_of_a_table_is_a_formula_and_each_is_read_again_as_it_was(kb, ready):
+    items = [{"id": f"REQ-{n}", "type": "req", "title": one, "status": "draft"} for n, one in enumerate(HOSTILE)]
+    assert kb("apply", "-", stdin=json.dumps({"entities": items})).status == 0
+    (ready / "tables").mkdir()
+    ran = kb("export", "tables/all.csv")
+    assert (ran.status, ran.err) == (0, "")
+    with (ready / "tables/all.csv").open() as file:
+        titles = [row["title"] for row in csv.DictReader(file)]
+    assert sorted(titles) == sorted("-5" if one == "-5" else f"'{one}" for one in HOSTILE)
+    assert f"REQ-0,draft,'{HOSTILE[0]}" in kb("query", "req", "--format", "csv", "--fields", "id,status,title").out
+    assert kb("delete", *(one["id"] for one in items), "--yes").status == 0
+    config = ready / ".kb" / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "sources": [{"profile": "table"}]}))
+    assert kb("sync").status == 0
+    found = json.loads(kb("query", "req", "--json").out)["entities"]
+    assert {one["id"]: one["title"] for one in found} == {one["id"]: one["title"] for one in items}

@@ -109,3 +109,62 @@ def test_a_file_that_is_gone_is_not_named_as_the_nearest_to_itself(kb, shop):
     ran = kb("show", "src/shop.py")
     assert ran.status == 64
     assert "Did you mean 'src/shop.py'" not in ran.err
+
+
+def test_a_file_is_shown_as_it_was_at_a_point(kb, shop):
+    (shop / "src/shop.py").write_text(CODE + "\n\ndef later(): pass\n")
+    kb("sync")
+    assert "src/shop.py#later" in ids(kb("show", "src/shop.py", "--json").out)
+    before = kb("show", "src/shop.py", "--at", "1", "--json").json
+    assert [one["id"] for one in before["entities"]] == [
+        "src/shop.py#Cart",
+        "src/shop.py#Cart.total",
+        "src/shop.py#pay",
+    ]
+    assert before["path"] == "src/shop.py"
+    assert kb("show", "docs/requirements/REQ-1.md", "--at", "1", "--json").json["entity"]["id"] == "REQ-1"
+
+
+def test_a_path_of_which_nothing_was_known_at_a_point_is_named_as_one(kb, shop):
+    (shop / "src/later.py").write_text("def f(): pass\n")
+    kb("sync")
+    ran = kb("show", "src/later.py", "--at", "1")
+    assert ran.status == 64
+    assert "Nothing was known of 'src/later.py' at seq 1" in ran.err
+    assert "`kb show src/later.py` shows what is in it now" in ran.err
+
+
+def test_a_line_at_a_point_means_the_whole_file_and_says_so(kb, shop):
+    for command in ("show", "impact"):
+        ran = kb(command, "src/shop.py:6", "--at", "1")
+        assert "all of src/shop.py is meant" in ran.err
+    assert kb("show", "src/shop.py:6", "--at", "1", "--json").json["path"] == "src/shop.py"
+
+
+@pytest.mark.parametrize("command", ["show", "impact"])
+def test_a_line_beyond_the_end_of_a_file_is_refused(kb, shop, command):
+    ran = kb(command, "src/shop.py:14")
+    assert ran.status == 64
+    assert "'src/shop.py' has 13 lines: there is no line 14." in ran.err
+    assert "has 5 lines" in kb(command, "docs/requirements/REQ-1.md:6").err
+    assert kb(command, "src/shop.py:13").status == 0
+
+
+@pytest.mark.parametrize("command", ["show", "impact"])
+@pytest.mark.parametrize("folder", ["src", "src/", "src/deep", "."])
+def test_a_folder_is_answered_with_the_query_for_it(kb, shop, command, folder):
+    ran = kb(command, folder)
+    assert ran.status == 64
+    assert f"'{folder}' is a folder." in ran.err
+    assert "`kb query --path " in ran.err
+
+
+def test_an_impact_that_only_relates_does_not_say_that_nothing_is_affected(kb, shop):
+    path = shop / "docs/requirements/REQ-3.md"
+    path.write_text("---\nid: REQ-3\ntitle: R\nstatus: open\nlinks: [{relates_to: src/shop.py#pay}]\n---\n")
+    kb("sync")
+    said = kb("impact", "REQ-3", "--format", "markdown").out
+    assert "affects nothing else; no test to run; 1 related entity to be looked at." in said
+    assert "affects nothing that KB knows" not in said
+    nothing = kb("impact", "src/deep/other.py", "--format", "markdown")
+    assert "affects nothing that KB knows" in nothing.out

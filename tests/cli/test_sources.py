@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -117,9 +119,69 @@ def test_at_a_terminal_each_set_is_asked_for_and_may_be_changed(root, kb, tmp_pa
     terminal.type("D-{number}\n", "glob [.decisions/{number:d}-{slug}.md]: ")
     assert "D-0001 (adr)" in terminal.type("\n", question)
     assert "2 of 2: markdown" in terminal.type("y\n", question)
+    terminal.type("n\n", "[y]es, [n]o: ")
     assert terminal.leave("n\n") == 0
+    assert not (root / ".kb/baseline.json").exists()
     assert config(root)["sources"] == [{**ENTRY, "id": "D-{number}"}]
     assert "spec/*.md" not in json.dumps(config(root))
+
+
+def test_at_a_terminal_what_the_rules_find_is_accepted_as_the_baseline(root, kb, tmp_path):
+    write(root, {"docs/requirements/1.md": "---\nid: REQ-1\ntitle: T\nstatus: open\npriority: must\n---\n"})
+    terminal = Terminal(root, tmp_path / "state", "[y]es, [n]o: ", "init", "--no-hooks")
+    assert terminal.leave("y\n") == 0
+    found = json.loads((root / ".kb/baseline.json").read_text())["violations"]
+    assert [one["id"] for one in found] == ["REQ-1", "REQ-1"]
+    assert kb("sync").status == 0
+    assert "2 in the baseline" in kb("check").out
+    write(root, DECISIONS)
+    assert "--write-baseline" not in kb("init", "--no-hooks", "--yes").out
+
+
+def test_without_a_terminal_the_command_that_writes_the_baseline_is_named(kb, root):
+    assert "--write-baseline" not in kb("init", "--no-hooks").out
+    write(root, DECISIONS)
+    ran = kb("init", "--no-hooks", "--yes")
+    assert "`kb check --write-baseline` accepts what the rules find now" in ran.out
+    assert not (root / ".kb/baseline.json").exists()
+    assert "--write-baseline" not in kb("init", "--no-hooks").out
+
+
+CODE = {"src/a.py": "def f(): pass\n", "src/b.py": "def g(): pass\n", "tests/test_a.py": "def test_f(): pass\n"}
+
+
+def test_init_proposes_source_code_and_its_tests_and_sync_gives_what_was_announced(kb, root):
+    write(root, CODE)
+    answer = kb("init", "--no-hooks", "--yes", "--json").json["documents"]
+    shown = [(one["setting"], one["value"], one["entities"]) for one in answer["proposals"]]
+    assert shown == [
+        ("extractors.code.tests", ["tests/**/*.py"], 1),
+        ("extractors.code.paths", ["src/**/*.py"], 2),
+    ]
+    assert kb("sync", "--json").json["created"] == 3
+    assert kb("show", "tests/test_a.py#test_f", "--json").json["entity"]["type"] == "test"
+    assert kb("sources", "detect", "--format", "json").json["proposals"] == []
+
+
+def test_source_code_without_its_parsers_is_named_with_the_extra_to_install(kb, root, monkeypatch):
+    absent = ModuleType("tree_sitter_go")
+    absent.__spec__ = None
+    monkeypatch.setitem(sys.modules, "tree_sitter_go", absent)
+    write(root, CODE)
+    ran = kb("init", "--no-hooks", "--yes")
+    assert "3 files (python): no package that reads them is installed." in ran.out
+    assert '`pip install "kb-memory[code]"`' in ran.out
+    assert config(root)["extractors"]["code"]["paths"] == []
+    found = kb("sources", "detect", "--format", "json").json["uninstalled"]
+    assert found == [{"extra": "code", "kinds": ["python"], "files": 3}]
+
+
+def test_source_code_beside_what_a_package_manager_wrote_is_read_alone(kb, root):
+    write(root, {**CODE, "web/a.ts": "export const f = () => 1;\n", ".gitignore": "node_modules\n"})
+    write(root, {"web/node_modules/x/a.ts": "export const x = () => 1;\n"})
+    kb("init", "--no-hooks", "--yes")
+    assert "web/**/*.ts" in config(root)["extractors"]["code"]["paths"]
+    assert kb("sync", "--json").json["created"] == 4
 
 
 def test_sources_lists_what_is_read_and_what_is_not(kb, decisions):
@@ -195,3 +257,34 @@ def test_a_file_whose_name_acts_on_a_terminal_is_shown_escaped(kb, root):
 def test_sync_that_finds_nothing_names_the_command_that_proposes(kb, ready):
     write(ready, DECISIONS)
     assert "`kb sources detect`" in kb("sync").err
+
+
+def test_try_says_why_a_file_is_not_read(kb, ready, tmp_path):
+    write(ready, {"docs/adr/large.md": "x" * (4 * 2**20 + 1), "docs/adr/a.md": "# A\n"})
+    (tmp_path / "outside.md").write_text("# A\n")
+    (ready / "docs/adr/link.md").symlink_to(tmp_path / "outside.md")
+    for more in ((), ("--entry", '{"type": "req", "id": "{file.stem}"}')):
+        ran = kb("sources", "try", "docs/adr/large.md", *more)
+        assert ran.status != 0
+        assert "docs/adr/large.md is not read. It has more bytes than the limit of 4194304." in ran.err
+    assert "It is a link that leads out of the repository." in kb("sources", "try", "docs/adr/link.md").err
+    assert "docs/adr is a folder." in kb("sources", "try", "docs/adr").err
+    assert "There is no file docs/adr/b.md." in kb("sources", "try", "docs/adr/b.md").err
+
+
+def test_try_refuses_an_entry_that_does_not_mean_the_file(kb, decisions):
+    path = ".decisions/0002-use-x.md"
+    entry = {"type": "req", "id": "R-{number}", "glob": "other/{number:d}-*.md"}
+    ran = kb("sources", "try", path, "--entry", json.dumps(entry))
+    assert ran.status != 0
+    assert f"The entry does not mean {path}: its glob is 'other/{{number:d}}-*.md'." in ran.err
+    entry["glob"] = ".decisions/{number:d}-*.md"
+    assert "R-0002 (req)" in kb("sources", "try", path, "--entry", json.dumps(entry)).out
+    both = kb("sources", "try", path, "--profile", "madr", "--entry", '{"profile": "eip"}')
+    assert "The entry names the profile eip, not madr." in both.err
+
+
+def test_try_names_no_number_of_an_entry_that_is_not_configured(kb, decisions):
+    ran = kb("sources", "try", ".decisions/0002-use-x.md", "--entry", '{"type": "rqe", "id": "x"}')
+    assert "The entry cannot be used: type: There is no entity type 'rqe'." in ran.err
+    assert "sources[0]" not in ran.err

@@ -60,6 +60,12 @@ def test_the_impact_of_a_file_or_a_line_is_that_of_its_symbols(project):
         line = found.call("kb_query", ids=["src/pay.py:6"], impact=True)
         assert (line["entity"]["id"], [one["id"] for one in line["direct"]]) == ("src/pay.py#refund", ["R-2"])
         assert "src/pay.py" in found.refused("kb_query", ids=["lib/pay.py"], impact=True)["hint"]
+        folder = found.refused("kb_query", ids=["src"], impact=True)
+        assert "'src' is a folder." in folder["message"]
+        assert '`where` ["path=src/**"]' in folder["hint"]
+        beyond = found.refused("kb_query", ids=["src/pay.py:7"], impact=True)
+        assert "has 6 lines: there is no line 7" in beyond["message"]
+        assert "at seq 1" in found.refused("kb_query", ids=["src/pay.py"], impact=True, at=1)["message"]
         listed = found.call("kb_query", where=["path=src/**"], type="symbol")
         assert [one["id"] for one in listed["entities"]] == ["src/pay.py#pay", "src/pay.py#refund"]
 

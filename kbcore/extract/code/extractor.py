@@ -15,11 +15,15 @@ from kbcore.extract import settings
 from kbcore.extract.facts import Facts, PathRule, SourceFile, StatedEntity, StatedLink, unreadable
 from kbcore.text import conflict_markers
 from kbcore.text.decoding import decode
+from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import matches
-from kbcore.text.problems import FileProblem
+from kbcore.text.problems import FileProblem, at_most
+from kbcore.text.suggest import did_you_mean
+from kbcore.text.wording import shortened
 
 if TYPE_CHECKING:
     from kbcore.extract.code.links import MarkedSymbol
+    from kbcore.extract.code.marks import WrongMark
     from kbcore.extract.code.symbols import Module, Symbol
 
 NAME: Final = "code"
@@ -34,6 +38,7 @@ VERIFIES: Final = "verifies"
 
 _CONFLICT: Final = b"<<<<<<< "
 _ID_DIGITS: Final = 12
+_SHOWN_CHARS: Final = 60
 
 
 class CodeExtractor:
@@ -89,18 +94,29 @@ def module_of(source: SourceFile, settings_: Mapping[str, Any]) -> Module:
 
 def facts_of(source: SourceFile, module: Module, edges: Collection[str]) -> Facts:
     """Return what a file states; ``edges`` are the names of the edges that its comments may name."""
-    from kbcore.extract.code.links import marked  # noqa: PLC0415 - as above
+    from kbcore.extract.code.links import marked, wrongly_marked  # noqa: PLC0415 - as above
 
     said = marked(module, module.data, edges)
     symbols = [*module.symbols, *([module.whole] if any(one.symbol is module.whole for one in said) else [])]
     entities = [_entity(source.path, one) for one in symbols]
     links = [_link(source.path, one) for one in said]
-    problems: tuple[FileProblem, ...] = ()
+    problems = [_wrong_mark(one, edges) for one in wrongly_marked(module, edges)]
     if module.fault_line:
         message = "the parser does not understand all of this file, so that its symbols are known in part"
         hint = "Correct the syntax; until then what was known of the rest is kept."
-        problems = (FileProblem(module.fault_line, "partly_parsed", message, hint, "warning"),)
-    return Facts(tuple(entities), tuple(links), problems, is_complete=not module.fault_line)
+        problems.append(FileProblem(module.fault_line, "partly_parsed", message, hint, "warning"))
+    return Facts(tuple(entities), tuple(links), at_most(problems), is_complete=not module.fault_line)
+
+
+def _wrong_mark(mark: WrongMark, edges: Collection[str]) -> FileProblem:
+    """Return the problem of a comment that is meant as a mark and states no link."""
+    word = in_quotes(shortened(mark.edge, _SHOWN_CHARS))
+    if mark.is_known:
+        message, hint = f"the mark {word} names no id", f"Name one, as in `kb: {mark.edge} REQ-1`."
+    else:
+        message = f"the mark names {word}, which is no edge"
+        hint = f"{did_you_mean(mark.edge, edges)} A comment that is no mark must not begin with `kb:`."
+    return FileProblem(mark.line, "wrong_mark", message, hint, "warning", values=(mark.edge, mark.target))
 
 
 def lines_of_symbols(path: str, data: bytes, settings_: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
@@ -117,7 +133,7 @@ def _link(path: str, said: MarkedSymbol) -> StatedLink:
     key, mark = _id(path, said.symbol), said.mark
     if mark.edge is None and not said.symbol.is_test:
         return StatedLink(key, mark.target, RELATES_TO, kind=VERIFIES, line=said.line)
-    return StatedLink(key, mark.target, mark.edge, line=said.line, reverse=mark.reverse)
+    return StatedLink(key, mark.target, mark.edge, kind=mark.kind, line=said.line, reverse=mark.reverse)
 
 
 def _id(path: str, symbol: Symbol) -> str:

@@ -12,10 +12,11 @@ from typing import Final
 
 import msgspec
 
-from kbcore.extract.code.marks import Mark, marks_in, marks_of_pytest
+from kbcore.extract.code.marks import Mark, WrongMark, marks_in, marks_of_pytest, wrong_marks
 from kbcore.extract.code.symbols import Comment, Module, Symbol
 
 _MAY_HAVE_MARKS: Final = re.compile(r"kb:|->|@|implements|verifies|tests", re.IGNORECASE)
+_OWN_MARK: Final = re.compile(r"kb:", re.IGNORECASE)
 _ONLY_COMMENTS: Final = re.compile(rb"(?:[ \t\r\n]*+#[^\n]*+)*+[ \t\r\n]*+")
 _FUNCTIONS: Final = frozenset({"function", "method", "test"})
 
@@ -51,6 +52,16 @@ def marked(module: Module, data: bytes, edges: Collection[str]) -> list[MarkedSy
         if said.mark.edge is None and said.symbol.kind in _FUNCTIONS:
             said.symbol.is_test = True
     return sorted(found, key=lambda one: one.line)
+
+
+def wrongly_marked(module: Module, edges: Collection[str]) -> list[WrongMark]:
+    """Return the comments of a file that are meant as marks and state no link, with their lines in the file."""
+    return [
+        msgspec.structs.replace(one, line=comment.line + one.line)
+        for comment in module.comments
+        if _OWN_MARK.search(comment.text)
+        for one in wrong_marks(comment.text, edges)
+    ]
 
 
 def _tested(symbols: Sequence[Symbol], symbol: Symbol) -> list[Symbol]:

@@ -1,8 +1,9 @@
 """Marks in comments of source code: what the code implements or verifies, in the words of several tools.
 
-``kb: implements REQ-1, REQ-2`` is KB's own, whatever marks a comment in its language. Ids are parted by commas;
-quotation marks, backticks and brackets around one, and what ends a sentence or the comment, are none of it; words that
-follow the id are prose. The rule on staged source files reads the same marks. Pure.
+``kb: implements REQ-1, REQ-2`` is KB's own, whatever marks a comment in its language; ``kb: relates_to:KIND REQ-1``
+has a kind too. Ids are parted by commas; quotation marks, backticks and brackets around one, and what ends a sentence
+or the comment, are none of it; words that follow the id are prose. The rule on staged source files reads the same
+marks. Pure.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from typing import Final
 
 import msgspec
 
+from kbcore.text.suggest import near_ones
+
 IMPLEMENTS: Final = "implements"
 _COMMENT: Final = re.compile(r"\bkb:[ \t]*implements\b[ \t:]*([^\r\n]*)", re.IGNORECASE)
-_OTHER: Final = re.compile(r"\bkb:[ \t]*(\^?)([a-z][a-z_-]*)\b[ \t:]*([^\r\n]*)", re.IGNORECASE)
+_OWN: Final = re.compile(
+    r"\bkb:[ \t]*(\^?)([a-z][a-z_-]*)\b(?::([\w-]+)(?=[ \t]+[^\s]))?[ \t:]*([^\r\n]*)", re.IGNORECASE
+)
 COMMENT_LINE: Final = r"kb:[[:blank:]]*implements"
 """Matches each line with a comment, for git."""
 _CLOSER: Final = re.compile(r"\*/|-->|--\}|\*\)|\]\]|#\}|%>|\"\"\"|'''")
@@ -34,6 +39,11 @@ _DOORSTOP: Final = re.compile(
 )
 _PYTEST: Final = re.compile(r"mark\s*\.\s*(?:requirement|kb)\s*\(([^()]*)\)")
 _QUOTED: Final = re.compile(r"\"([^\"]*)\"|'([^']*)'")
+_LIKE_AN_ID: Final = re.compile(r"[A-Z][A-Za-z]*+(?:[-_.][A-Za-z]++)*+[-_.]?\d[\w.-]*+|[a-z]+~[\w.-]+~\d+")
+"""A word that is no prose: letters, the first one a capital, and a number."""
+_LEAST_ALIKE: Final = 0.8
+"""How much a word is like the name of an edge that is taken for a misspelled one."""
+_LEAST_CHARS: Final = 4
 _VERIFYING: Final = frozenset({"test", "utest", "itest", "stest", "verifies", "tests"})
 
 
@@ -48,6 +58,19 @@ class Mark(msgspec.Struct, frozen=True):
     line: int
     reverse: bool = False
     is_of_file: bool = False
+    kind: str = ""
+
+
+class WrongMark(msgspec.Struct, frozen=True):
+    """A comment that is meant as a mark and states no link, with its line from that of the comment.
+
+    ``edge`` is the word in the place of the edge; "" in ``target`` is a mark that names no id.
+    """
+
+    edge: str
+    target: str
+    line: int
+    is_known: bool
 
 
 def items_in(text: str) -> Iterator[tuple[int, str]]:
@@ -97,16 +120,43 @@ def marks_of_pytest(decorator: str) -> list[str]:
     return [key for pair in quoted for key in map(_stripped, "".join(pair).split(",")) if key]
 
 
+def wrong_marks(text: str, edges: Collection[str]) -> Iterator[WrongMark]:
+    """Yield the marks of a comment that name no edge, or no id; ``edges`` are the names that ``kb: EDGE ID`` may have.
+
+    Another word than the name of an edge is prose, unless what looks like an id follows, or it is nearly such a name.
+    """
+    for one in _OWN.finditer(text):
+        edge, _, rest = _said(one)
+        target = next((key for item in _listed(rest) if item and (key := spellings(item)[-1])), "")
+        is_known = edge in edges or edge == IMPLEMENTS
+        if (is_known and not target) or (not is_known and (_LIKE_AN_ID.fullmatch(target) or _is_nearly(edge, edges))):
+            yield WrongMark(one[2], target, _line(text, one.start()), is_known)
+
+
+def _is_nearly(edge: str, edges: Collection[str]) -> bool:
+    if len(edge) < _LEAST_CHARS:
+        return False
+    return bool(near_ones(edge, {*edges, IMPLEMENTS}, 1, least_alike=_LEAST_ALIKE, stems=False))
+
+
 def _own(text: str, edges: Collection[str]) -> Iterator[Mark]:
-    """Yield KB's own marks. Another word than the name of an edge is prose."""
-    for one in _OTHER.finditer(text):
-        name = one[2].lower().replace("-", "_")
-        if name not in edges and name != IMPLEMENTS:
+    """Yield KB's own marks."""
+    for one in _OWN.finditer(text):
+        edge, kind, rest = _said(one)
+        if edge not in edges and edge != IMPLEMENTS:
             continue
-        for item in _listed(one[3]):
+        for item in _listed(rest):
             key = spellings(item)[-1] if item else ""
             if key:
-                yield Mark(key, name, _line(text, one.start()), reverse=bool(one[1]))
+                yield Mark(key, edge, _line(text, one.start()), reverse=bool(one[1]), kind=kind)
+
+
+def _said(mark: re.Match[str]) -> tuple[str, str, str]:
+    """Return the edge, the kind and the ids of a mark; ``implements:REQ-1 and more`` has an id and no kind."""
+    edge, kind = mark[2].lower().replace("-", "_"), mark[3] or ""
+    if kind and (edge == IMPLEMENTS or _LIKE_AN_ID.fullmatch(kind)):
+        return edge, "", f"{kind} {mark[4]}"
+    return edge, kind, mark[4]
 
 
 def _listed(text: str) -> list[str]:

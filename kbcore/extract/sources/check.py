@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kbcore import limits
 from kbcore.extract.sources import patterns, profiles, trees
+from kbcore.extract.sources.effects import check_effects, check_globs
 from kbcore.extract.sources.source import FORMATS, merged, texts
 from kbcore.extract.sources.statement import field_name
 from kbcore.text.globs import placed_globs
@@ -14,6 +15,7 @@ from kbcore.text.suggest import did_you_mean
 from kbcore.text.validator import ConfigNode, shown
 
 Types = list[tuple[str, ConfigNode]]
+Edges = list[tuple[str, ConfigNode]]
 MAX_SOURCES: Final = 100
 MAX_PARTS: Final = 20
 MAX_MEMBERS: Final = 500
@@ -21,23 +23,29 @@ _FIELDS_OF_MAIN: Final = frozenset({"title", "status", "type", "id", "text_ref"}
 """Fields that the file beside an entity's own cannot state."""
 
 
-def check_sources(spot: ConfigNode | None) -> tuple[list[dict[str, Any]], Types]:
-    """Return the entries complete with their profiles, and the entity types that they name, each with its place.
+def check_sources(spot: ConfigNode | None) -> tuple[list[dict[str, Any]], Types, Edges]:
+    """Return the entries complete with their profiles, and the types of entities and of edges that they name.
+
+    Each type is with its place.
 
     An entry with a fault is left out; what is wrong is kept as a problem.
     """
     found: list[dict[str, Any]] = []
     types: Types = []
+    edges: Edges = []
     entries = spot.items() if spot else []
     if len(entries) > MAX_SOURCES and spot:
         spot.wrong("too_many_sources", f"There are {len(entries)} sources; the limit is {MAX_SOURCES}.", "Join some.")
-        return found, types
+        return found, types, edges
     for entry in entries:
         before = len(entry.problems)
         types += _check_source(entry)
         if len(entry.problems) == before:
-            found.append(resolved(entry.value))
-    return found, types
+            whole = resolved(entry.value)
+            check_globs(entry, whole, found)
+            found.append(whole)
+            edges += _edges_of(entry.members())
+    return found, types, edges
 
 
 def resolved(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,23 +56,39 @@ def resolved(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_source(spot: ConfigNode) -> Types:
     """Keep what is wrong with one entry; return the types that it names."""
+    before = len(spot.problems)
     members = spot.known_members({*_SOURCE, *_STATED}, "setting of a source")
     types: Types = []
     for key, member in members.items():
         types += {**_SOURCE, **_STATED}[key](member) or []
     profile = members.get("profile")
-    is_known = profile is None or profile.value in profiles.NAMES
-    if not (isinstance(spot.value, dict) and is_known):
+    if not isinstance(spot.value, dict) or (profile is not None and profile.value not in profiles.NAMES):
         return types
-    whole = resolved(spot.value)
-    if not whole.get("glob"):
+    plain = {**(profiles.read(profile.value)["source"] if profile else {}), **spot.value}
+    if not plain.get("glob"):
         spot.wrong("missing_key", "A source needs `glob`: which files it reads.", 'For example "docs/rfcs/*.md".')
     for key, why in (("type", "the type of its entities"), ("id", "what their ids are made of")):
-        if not whole.get(key) and not (key == "type" and whole.get("parts")):
+        if not plain.get(key) and not (key == "type" and plain.get("parts")):
             spot.wrong("missing_key", f"A source needs `{key}`: {why}.", "Add it, or name a `profile` that has it.")
+    if len(spot.problems) > before:
+        return types
+    whole = resolved(spot.value)
     if whole.get("with"):
         _check_companion(spot, whole)
+    check_effects(members, whole)
     return types
+
+
+def _edges_of(members: Mapping[str, ConfigNode]) -> Edges:
+    """Return the edges that an entry or a part names, but for templates."""
+    named = list(members["edges"].members().values()) if "edges" in members else []
+    for link in members["links"].members().values() if "links" in members else ():
+        for rule in link.items() if isinstance(link.value, list) else [link]:
+            named.append(rule.members()["edge"] if isinstance(rule.value, dict) else rule)
+    found = [(one.value.removeprefix("^"), one) for one in named if "{" not in one.value]
+    for part in members["parts"].items() if "parts" in members else ():
+        found += _edges_of(part.members())
+    return found
 
 
 def _check_companion(spot: ConfigNode, whole: Mapping[str, Any]) -> None:
@@ -247,9 +271,18 @@ def _fields(spot: ConfigNode) -> None:
         if member.value is None:
             continue
         _text(member)
-        if member.value in {"id", "type", "title", "status"}:
+        if isinstance(member.value, str) and member.value in {"id", "type", "title", "status"}:
             hint = f"Use `{member.value}` of the source, beside `fields`."
             member.wrong("bad_field", f"`{member.value}` is no field that `fields` can give.", hint)
+
+
+def _companion_fields(spot: ConfigNode) -> None:
+    """Check the keys of the file beside, each with the field that it states."""
+    for key, member in spot.members().items():
+        if "{" in key:
+            message = f"{shown(key)} is no key: here keys are no patterns."
+            member.wrong("bad_pattern", message, "Name each key.")
+        _text(member)
 
 
 def _links(spot: ConfigNode) -> None:
@@ -342,7 +375,7 @@ _SOURCE: Final[Mapping[str, Callable[[ConfigNode], Types | None]]] = {
     "items": _items,
     "sheet": _text,
     "with": _file_name,
-    "withFields": _fields,
+    "withFields": _companion_fields,
     "mentions": _flag,
     "mentionIds": _names_of_keys,
     "parts": _parts,

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -17,7 +19,11 @@ import msgspec
 
 from kbcore import limits
 from kbcore.extract import gherkin, markdown, registry
+from kbcore.extract.code import extractor as code
+from kbcore.extract.code.languages import LANGUAGES, language_of
+from kbcore.extract.code.proposing import globs_of_code
 from kbcore.extract.facts import Extractor, Facts, SourceFile, StatedLink
+from kbcore.extract.settings import PATHS
 from kbcore.extract.sources import extractor as sources
 from kbcore.extract.sources import guessing, patterns, profiles
 from kbcore.extract.sources.check import resolved
@@ -25,8 +31,8 @@ from kbcore.extract.sources.document import INDEX, entries_of
 from kbcore.extract.sources.guessing import Guess
 from kbcore.extract.sources.profiles import Signs
 from kbcore.extract.sources.recognition import SIGNS_BYTES, LookedAtFile, fits_content, fits_path
-from kbcore.extract.sources.source import ENDINGS, source_of, texts
-from kbcore.text.globs import fixed_part, glob_set, matches
+from kbcore.extract.sources.source import ENDINGS, TEXTS, source_of, texts
+from kbcore.text.globs import common_folder, fixed_part, glob_set, matches
 
 SAMPLES: Final = 8
 """Files that are looked at of each folder."""
@@ -35,19 +41,28 @@ LOOKED_AT: Final = 1000
 TRIED: Final = 1000
 """Files on which proposed settings are tried in all; of more, the numbers are estimates."""
 _LEAST_TRIED: Final = 20
+_CODE_TRIED: Final = 100
+"""Files of source code that are tried of each setting."""
 _TABLES_OF_FOLDER: Final = 3
 _TABLE_BYTES: Final = limits.MIB
 _MOST_FOLDERS: Final = 6
 _MOST_GLOBS: Final = 20
 """More globs of a set than these are one with ``**``."""
+_MOST_STATUSES: Final = 50
+"""Of more, they are no words of a list."""
 _SHOWN: Final = 2
 _SHOWN_DEPTH: Final = 2
 _SIGNS_OF_GLOBS: Final = frozenset("*?[")
-_TEXTS: Final = frozenset({"markdown", "rst", "asciidoc"})
 _TABLES: Final = frozenset({".csv", ".tsv", ".json"})
 _FEATURE: Final = ".feature"
-_DOCUMENTS: Final = frozenset({_FEATURE, ".csv", ".xlsx", *(one for one, kind in ENDINGS.items() if kind in _TEXTS)})
+_DOCUMENTS: Final = frozenset(
+    {_FEATURE, ".csv", ".tsv", ".xlsx", *(one for one, kind in ENDINGS.items() if kind in TEXTS)}
+)
 """Endings of files that may be documents whatever they say; other data is mostly settings of tools."""
+_LIST: Final = ".json"
+"""The ending of files that may be documents where they are a list of objects."""
+_LIST_BEGINS: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")
+_LIST_BYTES: Final = 4096
 _NOT_OURS: Final = frozenset(
     {".git", ".kb", "node_modules", "vendor", "third_party", "third-party", ".venv", "venv", "site-packages", "dist"}
 )
@@ -111,13 +126,23 @@ class Possible(msgspec.Struct, frozen=True):
     count: int
 
 
+class Uninstalled(msgspec.Struct, frozen=True):
+    """Files of a kind that KB reads with a package that is not installed: their number, and the extra that has it."""
+
+    extra: str
+    kinds: tuple[str, ...]
+    files: int
+
+
 class Detection(msgspec.Struct, frozen=True):
-    """The proposals, the largest first, and the files that may be documents beside them."""
+    """The proposals, those for documents first and the largest of them before others, and what else was found."""
 
     proposals: tuple[Proposal, ...]
     possible: tuple[Possible, ...]
+    """Files that may be documents and that no proposal has."""
     covered: int
     """Files that settings in force read already."""
+    uninstalled: tuple[Uninstalled, ...] = ()
 
 
 def detect(paths: Iterable[str], read: Read, configured: Sequence[Configured]) -> Detection:
@@ -132,24 +157,45 @@ def of_setting(proposal: Proposal, value: dict[str, Any] | list[str], paths: Ite
         settings: Mapping[str, Any] = resolved(value)
     elif proposal.setting.startswith("extractors.markdown."):
         extractor, settings = markdown.EXTRACTOR, {"paths": {proposal.setting.rpartition(".")[2]: value}}
+    elif proposal.setting.startswith("extractors.code."):
+        extractor, settings = code.EXTRACTOR, {proposal.setting.rpartition(".")[2]: value}
     else:
         extractor, settings = gherkin.EXTRACTOR, {"paths": value}
     globs = [rule.glob for rule in extractor.path_rules(settings)]
     own = [path for path in paths if matches(path, globs)]
     files = [path for path in own if not INDEX.fullmatch(posixpath.basename(path))] or own
     blank = Proposal(proposal.name, proposal.setting, value, 0, 0, 0)
-    return _tried(blank, _Trial(extractor, settings, read, TRIED), files)
+    return _tried(blank, _Trial(extractor, settings, read, TRIED), files)[0]
 
 
-def possible_in(paths: Iterable[str]) -> list[Possible]:
+def possible_in(paths: Iterable[str], read: Read) -> list[Possible]:
     """Return how many of these files may be documents, by folder and ending, the most first."""
     groups: dict[tuple[str, str], _Group] = {}
     for path in paths:
         folder, _, name = path.rpartition("/")
         ending = posixpath.splitext(name)[1].lower()
-        if ending in _DOCUMENTS:
+        if ending in _DOCUMENTS or ending == _LIST:
             groups.setdefault((folder, ending), _Group(folder, ending, [])).names.append(name)
-    return _counted(one for one in groups.values() if not one.parts & (_NOT_OURS | _FOR_TESTS))
+    return _counted(_possible(groups.values(), read))
+
+
+def _possible(groups: Iterable[_Group], read: Read) -> Iterator[_Group]:
+    """Yield the groups of files that may be documents: of JSON the lists of objects among the first ``LOOKED_AT``."""
+    left = LOOKED_AT
+    for one in groups:
+        if one.parts & (_NOT_OURS | _FOR_TESTS):
+            continue
+        if one.ending in _DOCUMENTS:
+            yield one
+        elif one.ending == _LIST:
+            names, left = one.names[:left], max(0, left - len(one.names))
+            yield _Group(
+                one.folder, one.ending, [name for name in names if _is_list(read(one.path(name), _LIST_BYTES))]
+            )
+
+
+def _is_list(data: bytes | None) -> bool:
+    return data is not None and _LIST_BEGINS.match(data) is not None
 
 
 class _Group(msgspec.Struct):
@@ -173,6 +219,7 @@ class _Detection:
         self.configured = configured
         self.looked: dict[str, LookedAtFile | None] = {}
         self.left_to_try = TRIED
+        self.uninstalled: list[Uninstalled] = []
         self.names: dict[str, list[str]] = {}
         """The names in each folder that has files of a kind that is looked at."""
         groups: dict[tuple[str, str], _Group] = {}
@@ -196,9 +243,9 @@ class _Detection:
             self._leave_out_configured(group)
         covered = before - sum(len(one.names) for one in self.groups)
         found = [*self._of_profiles(), *self._of_features(), *self._of_texts(), *self._of_tables()]
-        proposals = sorted(found, key=lambda one: (-one.files, one.name))
-        left = [one for one in self.groups if one.ending in _DOCUMENTS and not one.parts & _FOR_TESTS]
-        return Detection(tuple(proposals), tuple(_counted(left)), covered)
+        proposals = [*sorted(found, key=lambda one: (-one.files, one.name)), *self._of_code()]
+        possible = tuple(_counted(_possible(self.groups, self.read)))
+        return Detection(tuple(proposals), possible, covered, tuple(self.uninstalled))
 
     def look(self, path: str) -> LookedAtFile | None:
         """Return a file as far as it is looked at; None where it cannot be read, or enough were looked at."""
@@ -206,7 +253,7 @@ class _Detection:
             if len(self.looked) >= LOOKED_AT:
                 return None
             ending = posixpath.splitext(path)[1].lower()
-            data = self.read(path, SIGNS_BYTES if ENDINGS.get(ending) in _TEXTS else _TABLE_BYTES)
+            data = self.read(path, SIGNS_BYTES if ENDINGS.get(ending) in TEXTS else _TABLE_BYTES)
             self.looked[path] = None if data is None else LookedAtFile(path, data)
         return self.looked[path]
 
@@ -290,12 +337,15 @@ class _Detection:
 
     def _of_features(self) -> Iterator[Proposal]:
         groups = [one for one in self.groups if one.ending == _FEATURE and one.names]
-        if not groups or not gherkin.is_installed():
+        if not groups:
+            return
+        if not gherkin.is_installed():
+            self.uninstalled.append(Uninstalled(gherkin.NAME, ("Gherkin",), sum(len(one.names) for one in groups)))
             return
         folders = [one.folder for one in groups]
         tops = sorted({folder.split("/")[0] for folder in folders})
         globs = sorted(
-            {_below(_common([one for one in folders if one.split("/")[0] == top]), "*.feature") for top in tops}
+            {_below(common_folder([one for one in folders if one.split("/")[0] == top]), "*.feature") for top in tops}
         )
         files = [group.path(name) for group in groups for name in group.names]
         proposal = Proposal(gherkin.NAME, "extractors.gherkin.paths", globs, 0, 0, 0)
@@ -303,10 +353,27 @@ class _Detection:
         for group in groups:
             group.names = []
 
+    def _of_code(self) -> Iterator[Proposal]:
+        paths = (one.path(name) for one in self.groups if not one.parts & _FOR_TESTS for name in one.names)
+        files = [path for path in paths if language_of(path)]
+        globs = globs_of_code(files)
+        if globs is None:
+            return
+        if code.missing_packages():
+            self.uninstalled.append(Uninstalled(code.NAME, globs.languages, globs.files))
+            return
+        for key, listed in ((code.TESTS, globs.tests), (PATHS, globs.paths)):
+            meant = glob_set(listed)
+            own = [path for path in files if meant.first(path) is not None] if listed else []
+            if own:
+                files = [path for path in files if meant.first(path) is None]
+                trial = _Trial(code.EXTRACTOR, {key: list(listed)}, self.read, _CODE_TRIED)
+                yield _tried(Proposal(code.NAME, f"extractors.code.{key}", list(listed), 0, 0, 0), trial, own)[0]
+
     def _of_texts(self) -> Iterator[Proposal]:
         alike: dict[str, tuple[Guess, list[_Group]]] = {}
         for group in self.groups:
-            if ENDINGS.get(group.ending) not in _TEXTS or not group.names or group.parts & _FOR_TESTS:
+            if ENDINGS.get(group.ending) not in TEXTS or not group.names or group.parts & _FOR_TESTS:
                 continue
             guess = guessing.of_texts(group.folder, group.ending, group.names, self._samples(group, group.names))
             if guess:
@@ -335,7 +402,7 @@ class _Detection:
         alike = (one for one in self.groups if one.ending == groups[0].ending and one.folder not in own)
         others = [one.folder for one in alike if any(not INDEX.fullmatch(name) for name in one.names)]
         found = _covering("", sorted(own), others, tail)
-        common = _common(own)
+        common = common_folder(own)
         return [_below(common, tail)] if len(found) > _MOST_GLOBS and common else found
 
     def _of_tables(self) -> Iterator[Proposal]:
@@ -365,7 +432,8 @@ class _Detection:
         files = [path for path in files if not INDEX.fullmatch(posixpath.basename(path))] or files
         most = max(_LEAST_TRIED, self.left_to_try)
         self.left_to_try -= min(most, len(files))
-        return _tried(proposal, _Trial(extractor, settings, self.read, most), files)
+        tried, statuses = _tried(proposal, _Trial(extractor, settings, self.read, most), files)
+        return _with_one_spelling(tried, settings, statuses) if extractor is sources.EXTRACTOR else tried
 
 
 def _counted(groups: Iterable[_Group]) -> list[Possible]:
@@ -393,13 +461,29 @@ class _Trial(msgspec.Struct, frozen=True):
         return Facts() if data is None else registry.run(self.extractor, SourceFile(path, data, kind), self.settings)
 
 
-def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> Proposal:
-    """Return a proposal with what its settings give of its files, or of some of them."""
+def _with_one_spelling(proposal: Proposal, settings: Mapping[str, Any], statuses: Mapping[str, int]) -> Proposal:
+    """Return a proposal whose settings give each status one spelling, where the documents differ in capitals alone."""
+    spellings: dict[str, list[str]] = {}
+    for status in sorted(statuses, key=lambda one: (-statuses[one], one != one.lower(), one)):
+        spellings.setdefault(status.casefold(), []).append(status)
+    rule = settings.get("status", "status")
+    has_several = any(len(found) > 1 for found in spellings.values())
+    is_known = isinstance(rule, dict) and bool(rule.get("map"))
+    if not isinstance(proposal.value, dict) or not has_several or is_known or len(spellings) > _MOST_STATUSES:
+        return proposal
+    one_of_each = {found[0]: found[0] for found in spellings.values()}
+    stated = {**rule, "map": one_of_each} if isinstance(rule, dict) else {"field": rule, "map": one_of_each}
+    return msgspec.structs.replace(proposal, value={**proposal.value, "status": stated})
+
+
+def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> tuple[Proposal, Mapping[str, int]]:
+    """Return a proposal with what its settings give of its files, or of some of them, and how often each status is."""
     ids: set[str] = set()
     of_path: dict[str, str] = {}
     links: list[StatedLink] = []
     samples: list[Sample] = []
     not_read: dict[str, NotRead] = {}
+    statuses: Counter[str] = Counter()
     chosen = _spread(files, trial.most)
     for path in chosen:
         facts = trial.facts(path)
@@ -407,6 +491,7 @@ def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> Proposal:
         links += facts.links
         repeated = [one.id for one in own if one.id in ids]
         ids |= {one.id for one in own}
+        statuses.update(str(one.fields["status"]) for one in own if one.fields.get("status"))
         of_path.update({path: own[0].id} if own else {})
         if len(samples) < _SHOWN and own and not repeated:
             samples.append(_sample(path, facts))
@@ -417,7 +502,7 @@ def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> Proposal:
             not_read[code] = msgspec.structs.replace(before, count=before.count + 1)
     edges = len(_edges(links, of_path))
     scale = len(files) / len(chosen) if chosen else 1
-    return msgspec.structs.replace(
+    tried = msgspec.structs.replace(
         proposal,
         files=len(files),
         entities=round(len(ids) * scale),
@@ -426,6 +511,7 @@ def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> Proposal:
         samples=tuple(samples),
         not_read=tuple(msgspec.structs.replace(one, count=round(one.count * scale)) for one in not_read.values()),
     )
+    return tried, statuses
 
 
 def _edges(links: Iterable[StatedLink], of_path: Mapping[str, str]) -> set[tuple[str, str, str, str]]:
@@ -487,7 +573,7 @@ def placed(profile: str, files: Sequence[str]) -> dict[str, Any] | None:
     for glob, folders in bases.items():
         tail = _tail(glob)
         if len(folders) > 1 and ("**/" in glob or len(folders) > _MOST_FOLDERS):
-            found.append(_below(_common(folders), tail))
+            found.append(_below(common_folder(folders), tail))
         else:
             found += [f"{folder}/{tail}" if folder else tail for folder in sorted(folders)]
     found = list(dict.fromkeys(found))
@@ -522,16 +608,6 @@ def _at_or_below(folders: Iterable[str], path: str) -> list[str]:
 
 def _below(folder: str, tail: str) -> str:
     return f"{folder}/**/{tail}" if folder else f"**/{tail}"
-
-
-def _common(folders: Collection[str]) -> str:
-    """Return the deepest folder that all of these are or lie in."""
-    shared: list[str] = []
-    for parts in zip(*(folder.split("/") for folder in folders), strict=False):
-        if len({*parts}) > 1:
-            break
-        shared.append(parts[0])
-    return "/".join(shared)
 
 
 def _spread(names: Sequence[str], most: int) -> list[str]:
@@ -573,4 +649,5 @@ def _endings_of(signs: Signs) -> frozenset[str]:
 def _endings() -> frozenset[str]:
     """Return the endings of the files that are looked at: those of formats, and those that signs name."""
     named = (_endings_of(one) for profile in profiles.NAMES for one in profiles.signs(profile))
-    return frozenset({*ENDINGS, _FEATURE}.union(*named))
+    source_code = (ending for one in LANGUAGES for ending in one.endings)
+    return frozenset({*ENDINGS, _FEATURE, *source_code}.union(*named))

@@ -12,7 +12,7 @@ import msgspec
 from kbcore.extract.facts import Facts, SourceFile, StatedEntity, StatedLink, unreadable
 from kbcore.extract.sources import patterns
 from kbcore.extract.sources.entry import Entries
-from kbcore.extract.sources.source import ENDINGS, Items, Source, texts
+from kbcore.extract.sources.source import DATA, ENDINGS, Items, Source, texts
 from kbcore.extract.sources.statement import (
     NO_ID,
     Place,
@@ -24,20 +24,20 @@ from kbcore.extract.sources.statement import (
 from kbcore.text import globs
 from kbcore.text.decoding import decode
 from kbcore.text.problems import REPEATED_ID, FileProblem, at_most
+from kbcore.text.wording import pluralize
 
 INDEX: Final = re.compile(
     r"(?:readme|_?index|_?(?:[\w-]*[-_])?template|changelog|contributing|license)\b.*", re.IGNORECASE
 )
 """Names of files that belong to a folder of documents and state none themselves."""
 _NO_TEXTS: Final = frozenset({"xlsx", "reqif"})
-_DATA: Final = frozenset({"yaml", "json", "toml"})
 _LISTS: Final = frozenset({"csv", "xlsx", "strictdoc", "reqif"})
 """Formats of files that are no text of one entity."""
 
 
 def read(source: SourceFile, rules: Source, edge_names: frozenset[str]) -> Facts:
     """Return the entities and edges that a file states by the rules of an entry."""
-    if globs.matches(source.path, texts(rules.ignore)):
+    if globs.matches(source.path, [patterns.plain_glob(glob) for glob in texts(rules.ignore)]):
         return _passed_over("the settings ignore it", "It matches `ignore` of the source.")
     if _is_companion(source.path, rules):
         return _of_companion(source, rules, edge_names)
@@ -80,7 +80,7 @@ class _Text(msgspec.Struct, frozen=True):
             from kbcore.extract.sources import strictdoc  # noqa: PLC0415 - likewise
 
             return strictdoc.entries(self.text)
-        if self.format in _DATA:
+        if self.format in DATA:
             from kbcore.extract.sources import trees  # noqa: PLC0415 - likewise
 
             return trees.entries(self.text, self.format, items if isinstance(items, str) else "")
@@ -171,10 +171,25 @@ def _collected(stated: Sequence[Stated], found: Entries) -> Facts:
     return Facts(
         tuple(entities.values()),
         tuple(links),
-        at_most(noted),
+        at_most(_joined(noted)),
         is_complete=is_complete,
         unidentified=tuple(unidentified) if is_complete else (),
     )
+
+
+def _joined(noted: Sequence[FileProblem]) -> list[FileProblem]:
+    """Return problems without those that say the same of a further entry: the first one says how many there are."""
+    alike: dict[tuple[str, str, str], list[FileProblem]] = {}
+    for one in noted:
+        alike.setdefault((one.code, one.message, one.id), []).append(one)
+    return [_with_count(found[0], len(found) - 1) for found in alike.values()]
+
+
+def _with_count(first: FileProblem, further: int) -> FileProblem:
+    if not further:
+        return first
+    message = f"{first.message}; likewise {pluralize(further, 'further entry')} of this file"
+    return msgspec.structs.replace(first, message=message)
 
 
 def _of_companion(source: SourceFile, rules: Source, edge_names: frozenset[str]) -> Facts:

@@ -49,6 +49,10 @@ ENDINGS: Final[Mapping[str, Format]] = {
     ".reqif": "reqif",
 }
 """The format of a file by its ending, where an entry names none."""
+DATA: Final = frozenset({"yaml", "json", "toml"})
+"""Formats whose lists may be items."""
+TEXTS: Final = frozenset({"markdown", "rst", "asciidoc"})
+"""Formats of running text, in which headings, lines and directives may be items."""
 
 Texts = Annotated[str | list[str], msgspec.Meta(description="One text, or a list of them.")]
 
@@ -105,7 +109,7 @@ class LinkRule(_Plain, frozen=True):
     """Of items that are objects: what members must be."""
 
 
-LinkRules = LinkRule | str | list[LinkRule]
+LinkRules = LinkRule | str | list[LinkRule | str]
 """One rule, the name of its edge alone, or several, of which the first that fits a piece counts."""
 
 

@@ -22,7 +22,7 @@ from kbcore.ids import check_id
 from kbcore.model.values import is_url
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem, Severity
-from kbcore.text.wording import shortened
+from kbcore.text.wording import shortened, some_of
 
 DEFAULT_TITLE: Final = ("title", "name", "heading", "summary")
 NO_ID: Final = "missing_id"
@@ -173,7 +173,8 @@ def _without_id(entry: Entry, key: str, missing: Sequence[str], fault: str | Non
         return FileProblem(entry.line, "bad_id", message, "Correct the document, or `id` of the source.")
     names = ", ".join(f"`{name}`" for name in missing[:_MOST_NAMED])
     message = f"the id needs {names or 'a value'}, which is not there"
-    hint = "State it in the document, or set `id` of the source to what the documents have."
+    has = some_of([in_quotes(shortened(one, _SHOWN_CHARS)) for one in entry.values], _MOST_NAMED)
+    hint = f"State it in the document, or set `id` of the source to what the documents have{has and f': {has}'}."
     return FileProblem(entry.line, NO_ID, message, hint)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kbcore.extract.sources.entry import Entries, Entry
+from kbcore.text.escaping import text_of_csv_cell
 from kbcore.text.problems import FileProblem
 from kbcore.text.tree import mapping
 
@@ -18,7 +19,10 @@ _CSV_LIMIT_CHARS: Final = 1_000_000
 
 
 def of_csv(text: str) -> Entries:
-    """Return the rows of a text whose columns are parted by the sign that its first line has most of ``, ; | tab``."""
+    """Return the rows of a text whose columns are parted by the sign that its first line has most of ``, ; | tab``.
+
+    The ``'`` in front of what begins as a formula does, which keeps spreadsheets from running it, is taken off.
+    """
     first = text.split("\n", 1)[0]
     separator = max(_SEPARATORS, key=first.count)
     csv.field_size_limit(_CSV_LIMIT_CHARS)
@@ -27,7 +31,7 @@ def of_csv(text: str) -> Entries:
     begins = 1
     try:
         for row in reader:
-            rows.append((begins, row))
+            rows.append((begins, [text_of_csv_cell(cell.strip()) for cell in row]))
             begins = reader.line_num + 1
     except csv.Error as error:
         hint = "Correct the row; what is in front of it is read."
@@ -62,11 +66,12 @@ def of_xlsx(data: bytes, sheet: str) -> Entries:
 def _cell(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
 
 def _of_rows(rows: Iterable[tuple[int, Sequence[str]]]) -> Entries:
     result, names = Entries([], []), list[str]()
+    longer: list[tuple[int, int]] = []
     for line, row in rows:
         if not any(cell.strip() for cell in row):
             continue
@@ -74,22 +79,43 @@ def _of_rows(rows: Iterable[tuple[int, Sequence[str]]]) -> Entries:
             names = [cell.strip() for cell in row[:_MOST_COLUMNS]]
             continue
         if any(cell.strip() for cell in row[len(names) :]):
-            message = f"the row has {len(row)} cells, and the first row {len(names)}; those beyond are left out"
-            hint = "Put text with the separator in it in quotes."
-            result.problems.append(FileProblem(line, "more_cells", message, hint, "warning"))
-        values: dict[str, Any] = {}
-        for name, cell in zip(names, row, strict=False):
-            if not (name and cell.strip()):
-                continue
-            # Exports repeat a column for each value: "Labels", "Labels".
-            if name in values:
-                before = values[name]
-                values[name] = [*before, cell.strip()] if isinstance(before, list) else [before, cell.strip()]
-            else:
-                values[name] = cell.strip()
+            longer.append((line, len(row)))
+        values = _values(names, row)
         tree = mapping(values, dict.fromkeys(values, line))
         for value in values.values():
             if isinstance(value, list):
                 tree.places[id(value)] = [line] * len(value)
         result.entries.append(Entry(values, tree, line))
+    if longer:
+        result.problems.append(_more_cells(longer, len(names)))
     return result
+
+
+def _values(names: Sequence[str], row: Sequence[str]) -> dict[str, Any]:
+    """Return the cells of a row that have text, by the names of their columns.
+
+    Exports repeat a column for each value, as "Labels" and "Labels": these are a list.
+    """
+    values: dict[str, Any] = {}
+    for name, cell in zip(names, row, strict=False):
+        if not (name and cell.strip()):
+            continue
+        if name in values:
+            before = values[name]
+            values[name] = [*before, cell] if isinstance(before, list) else [before, cell]
+        else:
+            values[name] = cell
+    return values
+
+
+def _more_cells(longer: Sequence[tuple[int, int]], names: int) -> FileProblem:
+    """Return the problem of rows, each with its line and number of cells, that have more cells than the first row."""
+    line, cells = longer[0]
+    message = f"the row has {cells} cells, and the first row {names}; those beyond are left out"
+    if len(longer) > 1:
+        message = (
+            f"{len(longer)} rows, of which this is the first, have more cells than the {names} of the head of the table"
+        )
+        message = f"{message}; those beyond are left out"
+    hint = "Put text with the separator in it in quotes, or name the further columns in the first row."
+    return FileProblem(line, "more_cells", message, hint, "warning")

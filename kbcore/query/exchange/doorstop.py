@@ -112,10 +112,15 @@ def _yaml(values: Mapping[str, Any]) -> bytes:
 
 
 def _key(key: str) -> str:
-    return key if re.fullmatch(r"[a-z_]+", key) else json_text(key)
+    return key if re.fullmatch(r"[a-z_]+", key) else _text(key)
+
+
+def _text(value: Any) -> str:
+    """Return a value as JSON has it, without the two characters that YAML cannot have and JSON can."""
+    return json_text(value).replace("\ufffe", r"\ufffe").replace("\uffff", r"\uffff")
 
 
 def _scalar(value: Any) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json_text(name)}: {_scalar(one)}" for name, one in value.items()) + "}"
-    return json_text(value)
+        return "{" + ", ".join(f"{_text(name)}: {_scalar(one)}" for name, one in value.items()) + "}"
+    return _text(value)

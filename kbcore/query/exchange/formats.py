@@ -14,7 +14,7 @@ from kbcore.extract.sources import profiles
 from kbcore.extract.sources.extractor import EXTRACTOR
 from kbcore.query.exchange import doorstop, needs, reqif, tables
 from kbcore.query.exchange.graph import Graph
-from kbcore.text.wording import pluralize
+from kbcore.text.wording import pluralize, some_of
 
 Format = Literal["reqif", "doorstop", "needs", "csv", "xlsx"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -36,6 +36,9 @@ _WRITERS: Final[Mapping[Format, Callable[[Graph], bytes]]] = {
     "xlsx": tables.to_xlsx,
 }
 _NOT_COMPARED: Final = frozenset({"id", "type", "created_at", "updated_at", "source"})
+_NAMED: Final = 3
+_FIELDS: Final = 10
+_LISTED: Final = 1000
 _OBJECTS: Final = ("attributes", "metadata")
 _Edge = tuple[str, str, str, str]
 
@@ -59,6 +62,30 @@ class Exchanged(msgspec.Struct, frozen=True):
         """Return in words what the format does not hold; empty where it holds everything."""
         counts = ((self.entities, "entity"), (self.edges, "edge"), (self.values, "value"))
         return ", ".join(pluralize(len(found), word) for found, word in counts if found)
+
+    def named(self) -> list[str]:
+        """Return a line for the entities, one for the edges, and one for each field of what is left out.
+
+        Each names the first few.
+        """
+        fields: dict[str, list[str]] = {}
+        for key, name in self.values:
+            fields.setdefault(name, []).append(key)
+        edges = [f"{start} {type_}{f':{kind}' if kind else ''} {end}" for start, type_, kind, end in self.edges]
+        parts = [(word, found) for word, found in (("entities", self.entities), ("edges", edges)) if found]
+        lines = [f"{word}: {some_of(found, _NAMED)}" for word, found in parts]
+        lines += [f"{name} of {some_of(found, _NAMED)}" for name, found in list(fields.items())[:_FIELDS]]
+        return [*lines, f"{len(fields) - _FIELDS} more fields"] if len(fields) > _FIELDS else lines
+
+    def left_out_json(self) -> dict[str, Any]:
+        """Return what is left out as JSON: the first of each, and how many there are."""
+        edges = [{"from": one[0], "type": one[1], "kind": one[2], "to": one[3]} for one in self.edges[:_LISTED]]
+        return {
+            "entities": self.entities[:_LISTED],
+            "edges": edges,
+            "values": [{"of": key, "field": name} for key, name in self.values[:_LISTED]],
+            "totals": {"entities": len(self.entities), "edges": len(self.edges), "values": len(self.values)},
+        }
 
 
 def exchanged(

@@ -14,6 +14,8 @@ from kbcore.extract.sources.entry import folded
 
 _NAME: Final = re.compile(r"[^\W_][\w .-]*(?<! )")
 """The name of an attribute that is the same as a key of any format."""
+NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""A character that XML cannot have."""
 _SUPERSEDING: Final = re.compile(r"super[sc]ed", re.IGNORECASE)
 TEXT: Final = "text"
 """The attribute that is the text of a requirement in formats that have one."""
@@ -78,7 +80,7 @@ def relations(graph: Graph, ids: Collection[str]) -> Iterator[tuple[dict[str, An
     known = frozenset(ids)
     for edge in graph.edges:
         kind = str(edge.get("kind") or "")
-        is_plain = kind == kind.strip() and kind not in graph.edge_names and "\n" not in kind
+        is_plain = kind == kind.strip() and kind not in graph.edge_names and not {"\n", "\r"} & {*kind}
         if {edge["from"], edge["to"]} <= known and is_statable(edge["to"]) and (edge["type"] != RELATES_TO or is_plain):
             yield edge, edge["type"], kind
 

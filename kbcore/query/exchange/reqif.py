@@ -15,11 +15,10 @@ from xml.sax.saxutils import quoteattr
 from kbcore.extract.links import DEFAULT_KIND, RELATES_TO
 from kbcore.extract.sources import profiles
 from kbcore.extract.sources.entry import folded
-from kbcore.query.exchange.graph import CORE_TEXTS, TEXT, Graph, attributes_of, moment_of, relations, status_of
+from kbcore.query.exchange.graph import CORE_TEXTS, NOT_XML, TEXT, Graph, attributes_of, moment_of, relations, status_of
 
 _NAMESPACE: Final = "http://www.omg.org/spec/ReqIF/20110401/reqif.xsd"
 _IDENTIFIER: Final = re.compile(r"(?!_kb)[A-Za-z_][A-Za-z0-9_.-]{0,100}")
-_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BREAKS: Final = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 _STRING: Final = "_kb-string"
 
@@ -28,7 +27,7 @@ def to_reqif(graph: Graph) -> bytes:
     """Return the file."""
     keys = {*profiles.read("reqif")["source"]["fields"], "TYPE", "relations", "parent", "IDENTIFIER", "State"}
     taken = frozenset(map(folded, keys))
-    objects = {one["id"]: _attributes(graph, one, taken) for one in graph.entities if not _NOT_XML.search(one["id"])}
+    objects = {one["id"]: _attributes(graph, one, taken) for one in graph.entities if not NOT_XML.search(one["id"])}
     entities = {one["id"]: one for one in graph.entities if one["id"] in objects}
     names = {
         type_: sorted({name for key, found in objects.items() if entities[key]["type"] == type_ for name in found})
@@ -38,7 +37,7 @@ def to_reqif(graph: Graph) -> bytes:
     related = [
         (edge["from"], edge["to"], (kind or DEFAULT_KIND) if type_ == RELATES_TO else type_)
         for edge, type_, kind in relations(graph, objects)
-        if not _NOT_XML.search(kind)
+        if not NOT_XML.search(kind)
     ]
     ways = {name: f"_kb-relation-{at}" for at, name in enumerate(sorted({name for _, _, name in related}))}
     moment = graph.moment()
@@ -85,7 +84,7 @@ def _attributes(graph: Graph, entity: dict[str, Any], taken: frozenset[str]) -> 
     found |= {"KB.links": "\n".join(entity["links"])} if entity.get("links") else {}
     found |= {"ReqIF.Text": attributes.pop(TEXT)} if TEXT in attributes else {}
     found |= attributes
-    return {name: text for name, text in found.items() if not _NOT_XML.search(name + text)}
+    return {name: text for name, text in found.items() if not NOT_XML.search(name + text)}
 
 
 def _object_type(key: str, type_: str, names: list[str], moment: str) -> Iterator[str]:

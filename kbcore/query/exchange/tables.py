@@ -8,24 +8,33 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
+import re
 from typing import Final
 
 from kbcore.errors import InvalidQuery
 from kbcore.extract.links import RELATES_TO
-from kbcore.query.exchange.graph import CORE_TEXTS, Graph, attributes_of, relations, status_of
+from kbcore.query.exchange.graph import CORE_TEXTS, NOT_XML, Graph, attributes_of, relations, status_of
+from kbcore.text.escaping import csv_cell
 
 PACKAGE: Final = "XlsxWriter"
 _FIRST: Final = ("id", "type", "title", "status", *CORE_TEXTS, "tags", "links", "text_ref")
 _MOST_CELL_CHARS: Final = 32_767
 """What a cell of a workbook has at most."""
+_NOTHING: Final = re.compile(r"(?!)")
+_NOT_IN_WORKBOOKS: Final = re.compile(f"{NOT_XML.pattern}|_x[0-9A-Fa-f]{{4}}_")
+"""Characters that no workbook can have, and what stands for one there."""
 _MADE: Final = dt.datetime(1980, 1, 1)  # noqa: DTZ001 - the format knows no time zones
 """The time that is written into workbooks: the same facts make the same file."""
 
 
 def to_csv(graph: Graph) -> bytes:
-    """Return the table as CSV."""
+    """Return the table as CSV, in which no cell is a formula for a spreadsheet."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_MINIMAL).writerows(_rows(graph))
+    for row in _rows(graph):
+        line = io.StringIO()
+        # With this ending of lines a carriage return is in quotes, which a reader takes for the end of a row else.
+        csv.writer(line, lineterminator="\r\n").writerow([csv_cell(cell) for cell in row])
+        out.write(line.getvalue().removesuffix("\r\n") + "\n")
     return out.getvalue().encode()
 
 
@@ -40,23 +49,28 @@ def to_xlsx(graph: Graph) -> bytes:
     with xlsxwriter.Workbook(out, {"in_memory": True}) as book:
         book.set_properties({"created": _MADE})
         sheet = book.add_worksheet("Entities")
-        for number, row in enumerate(_rows(graph)):
+        for number, row in enumerate(_rows(graph, _NOT_IN_WORKBOOKS)):
             for column, cell in enumerate(row):
                 if cell and len(cell) <= _MOST_CELL_CHARS:
                     sheet.write_string(number, column, cell)
     return out.getvalue()
 
 
-def _rows(graph: Graph) -> list[list[str]]:
+def _rows(graph: Graph, unfit: re.Pattern[str] = _NOTHING) -> list[list[str]]:
+    """Return the head and the rows; what ``unfit`` finds something in is left out."""
     rows: dict[str, dict[str, str]] = {}
     for entity in graph.entities:
+        if unfit.search(entity["id"]):
+            continue
         texts = {name: str(entity.get(name) or "") for name in ("id", "type", "title", *CORE_TEXTS, "text_ref")}
         row = {**texts, "status": status_of(entity), **attributes_of(graph, entity)}
         row["tags"] = ", ".join(entity.get("tags", ()))
         row["links"] = "\n".join(entity.get("links", ()))
-        rows[entity["id"]] = row
+        rows[entity["id"]] = {name: cell for name, cell in row.items() if not unfit.search(f"{name}\n{cell}")}
     columns = sorted({name for row in rows.values() for name in row} - {*_FIRST})
     for edge, type_, kind in relations(graph, rows):
+        if unfit.search(kind):
+            continue
         name = f"edge {type_} ({kind})" if type_ == RELATES_TO else f"edge {type_}"
         row = rows[edge["from"]]
         row[name] = f"{row[name]}\n{edge['to']}" if name in row else edge["to"]

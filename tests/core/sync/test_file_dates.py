@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbcore.git.file_dates import FileDates, read_file_dates
+from kbcore.git.file_dates import DateChanges, FileDates, read_date_changes
 from kbcore.git.repository import find_repository
+from kbcore.sync import file_dates
+from kbcore.sync.file_dates import DateLines, lines_of
 from tests.support.repository.project import Project, req
 from tests.support.repository.repos import git, git_env
 
@@ -96,6 +98,72 @@ def test_a_shallow_clone_knows_no_dates(project: Project, tmp_path_factory: pyte
     clone.close()
 
 
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5) | st.sampled_from(
+    ["a", "a,", 'a"', "ab"]
+)
+DATES = st.builds(FileDates, st.integers(0, 9), st.integers(0, 9), st.text(max_size=3).filter(str.isprintable))
+
+
+@given(st.dictionaries(NAMES, DATES, max_size=20), NAMES)
+def test_dates_are_found_by_the_name_of_the_file_alone(known: dict[str, FileDates], other: str) -> None:
+    lines = DateLines(lines_of("c", ["d"], known))
+    assert lines.all() == known
+    assert {name: lines.of(name) for name in known} == known
+    assert lines.of(other) == known.get(other)
+
+
+def cached(project: Project) -> dict[str, bytes]:
+    folder = project.workspace().folders.cache_dir
+    return {path.name: path.read_bytes() for path in folder.glob("file-dates*")}
+
+
+def test_one_new_document_writes_what_came_and_not_all_dates_again(project: Project) -> None:
+    project.write({f"docs/requirements/{n}.md": req(f"REQ-{n}") for n in range(1, 5)})
+    commit(project, 3)
+    project.sync()
+    before = cached(project)
+    project.write({"docs/requirements/9.md": req("REQ-9")})
+    commit(project, 4, "Bob")
+    (project.root / "docs/requirements/1.md").rename(project.root / "docs/requirements/8.md")
+    commit(project, 5, "Cy")
+    project.sync()
+    assert dates(project, "REQ-9") == ("2020-01-04", "2020-01-04", "Bob")
+    after = cached(project)
+    assert after["file-dates.jsonl"] == before["file-dates.jsonl"]
+    assert b"9.md" in after["file-dates-later.json"]
+
+
+def test_dates_are_written_together_where_much_came(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_dates, "_MOST_LATER", 2)
+    project.write({PATH: req("REQ-1")})
+    commit(project, 3)
+    project.sync()
+    for day, number in enumerate((2, 3, 4), 4):
+        project.write({f"docs/requirements/{number}.md": req(f"REQ-{number}")})
+        commit(project, day)
+        project.sync()
+    assert b"3.md" in cached(project)["file-dates.jsonl"]
+    assert [dates(project, f"REQ-{number}")[0] for number in (1, 2, 3, 4)] == [
+        f"2020-01-{day:02}" for day in (3, 4, 5, 6)
+    ]
+
+
+@pytest.mark.parametrize("name", ["file-dates.jsonl", "file-dates-later.json"])
+@pytest.mark.parametrize("data", [b"", b"x", b"{}\n", b'{"format":2}', b"\xff\n[", b'["a"'])
+def test_a_damaged_cache_of_dates_costs_another_pass(project: Project, name: str, data: bytes) -> None:
+    project.write({PATH: req("REQ-1")})
+    commit(project, 3)
+    project.sync()
+    project.write({"docs/requirements/2.md": req("REQ-2")})
+    commit(project, 4)
+    project.sync()
+    (project.workspace().folders.cache_dir / name).write_bytes(data)
+    project.write({"docs/requirements/3.md": req("REQ-3")})
+    commit(project, 5, "Bob")
+    project.sync()
+    assert dates(project, "REQ-3") == ("2020-01-05", "2020-01-05", "Bob")
+
+
 EDITS = st.lists(
     st.tuples(st.sampled_from(["write", "delete", "rename"]), st.integers(0, 2), st.integers(0, 2)),
     min_size=1,
@@ -111,8 +179,12 @@ def test_dates_are_those_of_a_walk_through_the_history(
     project = Project(tmp_path_factory.mktemp("dates"))
     model: dict[str, FileDates] = {}
     texts = itertools.count()
-    halfway: tuple[str, dict[str, FileDates]] = ("", {})
+    halfway: tuple[str, DateChanges] = ("", DateChanges())
     repo = find_repository(project.root)
+
+    def changes(commits: str) -> DateChanges:
+        return read_date_changes(repo, git_env(), commits, ["d"], timeout_s=30)
+
     for day, (kind, one, other) in enumerate(edits, 1):
         at, author = 1_577_880_000 + 86_400 * (day - 1), f"A{day}"
         path, target = f"d/{one}.md", f"d/{other}.md"
@@ -131,8 +203,15 @@ def test_dates_are_those_of_a_walk_through_the_history(
         commit(project, day, author)
         if day == cut:
             head = git(project.root, "rev-parse", "HEAD").strip()
-            halfway = (head, read_file_dates(repo, git_env(), head, ["d"], {}, timeout_s=30))
-    assert read_file_dates(repo, git_env(), "HEAD", ["d"], {}, timeout_s=30) == model
+            halfway = (head, changes(head))
+    whole = changes("HEAD")
+    assert whole.found == model
     if halfway[0]:
-        assert read_file_dates(repo, git_env(), f"{halfway[0]}..HEAD", ["d"], halfway[1], timeout_s=30) == model
+        later = changes(f"{halfway[0]}..HEAD")
+        before = halfway[1].found
+        assert later.of_all(before) == model
+        assert halfway[1].then(later).found == model
+        names = [f"d/{number}.md" for number in range(3)]
+        dates = later.lookup(before.get)
+        assert {name: dates(name) for name in names} == {name: model.get(name) for name in names}
     project.close()

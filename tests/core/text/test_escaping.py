@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 
 import pytest
@@ -10,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.store.write_request import session_name
-from kbcore.text.escaping import escape_and_cut, escape_controls, escape_lines, escaped_json, in_quotes, json_text
+from kbcore.text.escaping import (
+    csv_cell,
+    escape_and_cut,
+    escape_controls,
+    escape_lines,
+    escaped_json,
+    in_quotes,
+    json_text,
+    text_of_csv_cell,
+)
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]))
 ANY_JSON = st.recursive(
@@ -103,3 +113,11 @@ def test_the_name_of_a_session_ends_with_no_part_of_an_escape() -> None:
     assert session_name("x" * 98 + "\x1b[2J") == "x" * 98
     assert session_name(" " + "x" * 200) == "x" * 100
     assert session_name("a\nb") == r"a\nb"
+
+
+@given(st.text(st.sampled_from("'=+-@ \t\r\n1,.a\uff1d") | st.characters(exclude_categories=[])))
+def test_a_cell_of_csv_is_no_formula_and_is_read_as_it_was(text):
+    cell = csv_cell(text)
+    assert text_of_csv_cell(cell) == text
+    is_number = re.fullmatch(r"[+-]?[0-9]+([.,][0-9]+)*", text)
+    assert is_number or not cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r", "\n"))

@@ -38,6 +38,51 @@ def test_marks_of_each_tool_are_read(comment, stated):
     assert links(f"# {comment}\ndef f(): pass\n") == [("#f", edge, key, 1) for edge, key in stated]
 
 
+def wrong(text: str):
+    found = EXTRACTOR.extract(SourceFile("src/a.py", text.encode()), SETTINGS).problems
+    return [(one.code, one.line, one.values, one.severity) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("comment", "values"),
+    [
+        ("kb: implments REQ-1", ("implments", "REQ-1")),
+        ("kb: implments the whole", ("implments", "the")),
+        ("kb: ^verified-bi REQ-1", ("verified-bi", "REQ-1")),
+        ("kb: satisfies dsn~login~1", ("satisfies", "dsn~login~1")),
+        ("kb: implements", ("implements", "")),
+        ("kb: constrained_by, ,", ("constrained_by", "")),
+    ],
+)
+def test_a_mark_that_states_no_link_is_reported_with_its_line(comment, values):
+    text = f"def f():\n    # first\n    # {comment}\n    pass\n"
+    assert wrong(text) == [("wrong_mark", 3, values, "warning")]
+    assert links(text) == []
+
+
+@pytest.mark.parametrize("comment", ["kb: see the manual", "kb: use 2 of them", "kb://head", "kb: in REQ", "the kb"])
+def test_prose_after_kb_is_no_mark(comment):
+    assert wrong(f"# {comment}\ndef f(): pass\n") == []
+
+
+def test_the_nearest_edge_is_named_for_a_wrong_mark():
+    [found] = EXTRACTOR.extract(SourceFile("src/a.py", b"# kb: implments REQ-1\n"), SETTINGS).problems
+    assert "'implements'" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("comment", "edge", "kind", "target"),
+    [
+        ("kb: constrained_by:refines REQ-1", "constrained_by", "refines", "REQ-1"),
+        ("kb: constrained_by:REQ-1 and more", "constrained_by", "", "REQ-1"),
+        ("kb: implements:auth and more", "implements", "", "auth"),
+    ],
+)
+def test_a_mark_may_have_a_kind(comment, edge, kind, target):
+    [link] = EXTRACTOR.extract(SourceFile("src/a.py", f"# {comment}\n".encode()), SETTINGS).links
+    assert (link.type, link.kind, link.target) == (edge, kind, target)
+
+
 PLACES = '''"""kb: implements R-FILE"""
 x = 1  # kb: implements R-FILE-2
 
@@ -165,6 +210,25 @@ def test_marks_become_edges_and_what_is_not_there_is_reported(tmp_path):
     }
     project.sync({"src/pay.py": "def pay(): pass\n"})
     assert project.edges("REQ-1") == {("REQ-1", "verified_by", "tests/test_pay.py#test_pay", True)}
+
+
+def test_a_mark_that_does_not_fit_is_reported_with_the_mark_that_does(tmp_path):
+    project = Project(tmp_path)
+    config = '{"extractors": {"code": {"paths": ["src/*"]}}}'
+    project.sync({".kb/config.json": config, "docs/requirements/REQ-1.md": "---\nid: REQ-1\ntitle: Pay\n---\n"})
+    code = "# kb: verified_by REQ-1\ndef pay(): pass\n"
+    answer = project.sync({"src/pay.py": code})
+    found = {(one.code, one.line): one.hint for _, one in answer.problems}
+    assert "`kb: implements REQ-1`" in found["endpoint_type", 1]
+    assert "links: [" not in found["endpoint_type", 1]
+
+
+def test_a_kind_of_an_edge_that_has_none_is_reported(tmp_path):
+    project = Project(tmp_path)
+    document = "---\nid: REQ-{}\ntitle: Pay\nlinks:\n  - {{type: depends_on, target: REQ-2, kind: odd}}\n---\n"
+    answer = project.sync({f"docs/requirements/REQ-{n}.md": document.format(n) for n in (1, 2)})
+    found = [(path, one.code) for path, one in answer.problems if one.severity == "warning"]
+    assert found == [(f"docs/requirements/REQ-{n}.md", "no_kind") for n in (1, 2)]
 
 
 def test_a_file_is_a_symbol_only_while_something_is_said_of_it(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from kbcore.config.settings import parse_config
 from kbcore.extract import gherkin, manifest, markdown
 from kbcore.extract.sources import extractor as sources
-from kbcore.extract.sources.detection import Configured, Detection, detect
+from kbcore.extract.sources.detection import Configured, Detection, detect, possible_in
 
 BUILT_IN = (markdown.EXTRACTOR, manifest.EXTRACTOR, gherkin.EXTRACTOR)
 
@@ -223,3 +223,31 @@ def test_tables_with_the_same_columns_are_one_proposal() -> None:
     assert isinstance(proposal.value, dict)
     assert proposal.value["glob"] == ["data/A.csv", "data/B.csv"]
     assert proposal.entities == 4
+
+
+@pytest.mark.parametrize(
+    ("statuses", "rule"),
+    [
+        (["Accepted", "accepted", "accepted", "Draft"], {"Draft": "Draft", "accepted": "accepted"}),
+        (["Accepted", "accepted"], {"accepted": "accepted"}),
+        (["Accepted", "Draft"], None),
+    ],
+)
+def test_statuses_that_differ_in_capitals_alone_get_one_spelling(statuses, rule):
+    files = {f"dec/{n}.md": f"---\nkey: D-{n}\ntitle: t\nstatus: {one}\n---\n" for n, one in enumerate(statuses)}
+    [found] = detect(files.keys(), lambda path, _: files[path].encode(), []).proposals
+    assert found.value.get("status") == (rule and {"field": "status", "map": rule})
+
+
+def test_tables_and_lists_that_nothing_reads_are_counted_and_other_data_is_not():
+    files = {
+        **{
+            f"data/{name}": text
+            for name, text in (("a.tsv", "a\tb\n"), ("b.rst", "T\n=\n"), ("l.json", ' [ {"a": 1}]'))
+        },
+        "data/settings.json": '{"a": [{"b": 1}]}',
+        "data/numbers.json": "[1, 2]",
+    }
+    found = possible_in(files, lambda path, most: files[path].encode()[:most])
+    assert [(one.ending, one.count) for one in found] == [(".json", 1), (".rst", 1), (".tsv", 1)]
+    assert detect(files.keys(), lambda path, _: files[path].encode(), []).possible == tuple(found)

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kbcore.ids import check_id
 from kbcore.model.schema import CORE
 from kbcore.query.exchange.formats import FORMATS, PROFILES, Exchanged, Format, exchanged
 from tests.support.repository.project import Project
@@ -70,6 +71,53 @@ def test_no_format_says_what_is_not_there(format_: Format, graph: tuple[list[Any
     found = exchanged(format_, *graph, NAMES)
     assert found.added == []
     assert found.files == exchanged(format_, *graph, NAMES).files
+
+
+HOSTILE = st.text(
+    st.sampled_from("ab=+-@'\"\\,;:#|[]{}<>&_x0 \t\r\n\x01\x1b\x7f\x85\u2028\ufeff\ufffe\U000e0041é1"),
+    min_size=1,
+    max_size=6,
+)
+HOSTILE_IDS = st.one_of(
+    HOSTILE.filter(lambda text: check_id(text) is None), st.sampled_from(["REQ-1", "_x0041_", "\ufffe"])
+)
+
+
+@st.composite
+def hostile_graphs(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A small graph whose texts, names and ids have signs that mean something in some format, or are in none."""
+    keys = draw(st.lists(HOSTILE_IDS, min_size=1, max_size=3, unique=True))
+    entities = []
+    for key in keys:
+        plain = {"id": key, "type": "req", "title": draw(HOSTILE), "status": draw(HOSTILE)}
+        more = {"owner": HOSTILE, "tags": st.lists(HOSTILE, min_size=1, max_size=2), "text_ref": HOSTILE}
+        more |= {
+            "links": HOSTILE.map(
+                lambda text: [f"https://x.org/{text}"] if check_id(text) is None else ["https://x.org"]
+            )
+        }
+        more |= {"attributes": st.dictionaries(HOSTILE, HOSTILE, max_size=2)}
+        entities.append(plain | draw(st.fixed_dictionaries({}, optional=more)))
+    ends = st.sampled_from(keys)
+    return entities, [
+        {"type": "relates_to", "kind": draw(HOSTILE), "from": draw(ends), "to": draw(ends)},
+        {"type": "depends_on", "from": draw(ends), "to": draw(ends)},
+    ]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@settings(max_examples=100)
+@given(graph=hostile_graphs())
+@example(graph=([{"id": "\ufffe", "type": "req", "title": "a", "status": "\r_x0041_"}], []))
+@example(
+    graph=([{"id": "R-1", "type": "req", "title": "\ufffe", "status": "a", "links": ['https://x.org/@"\ufffe']}], [])
+)
+def test_no_format_says_of_a_hostile_graph_what_is_not_there(
+    format_: Format, graph: tuple[list[dict[str, Any]], list[dict[str, Any]]]
+) -> None:
+    found = exchanged(format_, *graph, NAMES)
+    assert found.added == []
+    assert bool(found.named()) == bool(found.left_out)
 
 
 def synced(root: Path, format_: Format, found: Exchanged) -> Project:
