@@ -201,7 +201,8 @@ class Run:
         if reply["kind"] == "inference_limit":
             raise BudgetExceeded("gas", f"{self._budget.gas:,} steps")
         if reply["kind"] == "model_error":
-            raise ModelUnavailable(f"The model could not be asked: {requests.model_failure}.")
+            failure = requests.model_failure
+            raise ModelUnavailable(f"The model could not be asked: {failure}.", hint=failure.hint if failure else "")
         raise _program_error(reply)
 
     async def _loaded(self) -> Program:
