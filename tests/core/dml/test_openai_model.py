@@ -357,6 +357,13 @@ def test_a_stream_that_stalls_in_the_middle_is_ended() -> None:
     assert parts == ["one", "\n", "two"]
 
 
+@TRANSPORTS
+def test_a_server_that_sends_a_little_again_and_again_is_ended_at_the_longest_time(streams: bool) -> None:
+    with ChatServer(Stall(again=b": \n\n"), Said("ok")) as server:
+        assert ask(model_of(server, timeout_s=1.0), streams=streams).text == "ok"
+        assert server.has_closed_all()
+
+
 @pytest.mark.parametrize(
     ("code", "said", "attempts"),
     [("server_error", "status 500: It broke", 3), ("invalid_api_key", "It broke", 1), ("odd", "It broke", 3)],

@@ -71,9 +71,10 @@ class Reset:
 
 @dataclass(frozen=True)
 class Stall:
-    """An answer that does not come: headers and the start of a stream, then nothing, until the server ends."""
+    """An answer that does not end: headers, ``after``, then ``again`` and again, until the server ends."""
 
     after: bytes = b""
+    again: bytes = b""
 
 
 Answer = Said | Raw | Reset | Stall
@@ -221,7 +222,8 @@ class _Handler(BaseHTTPRequestHandler):
                 if self.connection.recv(1) == b"":
                     break
             except TimeoutError:
-                continue
+                if answer.again:
+                    self._write(answer.again)
         self.close_connection = True
 
     def _begin_stream(self) -> None:
