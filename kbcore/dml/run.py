@@ -200,9 +200,9 @@ class Run:
             return outcome
         if reply["kind"] == "inference_limit":
             raise BudgetExceeded("gas", f"{self._budget.gas:,} steps")
-        if reply["kind"] == "model_error":
-            failure = requests.model_failure
-            raise ModelUnavailable(f"The model could not be asked: {failure}.", hint=failure.hint if failure else "")
+        failure = requests.model_failure
+        if reply["kind"] == "model_error" and failure is not None:
+            raise ModelUnavailable(f"The model could not be asked: {failure}.", hint=failure.hint)
         raise _program_error(reply)
 
     async def _loaded(self) -> Program:

@@ -151,6 +151,14 @@ def test_a_program_may_catch_that_its_model_cannot_be_asked(engine: dict[str, st
     assert contents(events, "answer") == ["done"]
 
 
+def test_an_error_of_a_model_that_the_program_raises_itself_is_one_of_the_program(engine: dict[str, str]) -> None:
+    with ChatServer() as server:
+        found, events = run('agent_main :- throw(error(model_error("mine"), _)).', server, engine)
+    assert events[0].code == "program_failed"
+    assert "mine" in events[0].content
+    assert found.error is not None
+
+
 def test_what_the_model_says_is_streamed_while_it_comes(engine: dict[str, str]) -> None:
     with ChatServer(Said("one two three", [SUCCESS])) as server:
         _, events = run('agent_main :- task("Do it.").', server, engine, stream=True)
