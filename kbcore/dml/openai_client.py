@@ -9,8 +9,10 @@ All connections are closed when a request ends, however it ends.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any, Final, Literal, NoReturn
 
 import httpx2
@@ -79,6 +81,8 @@ _NO_KEY: Final = "none"
 """The client of openai refuses to be made without a key; it is not sent."""
 _NOTED_BYTES: Final = 1000
 """Of an answer, for the message about one that cannot be read."""
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""The names of tools that servers take (OpenAI API reference, "Create chat completion", tools)."""
 _NO_RESULT: Final = "The result of this call is not known yet."
 
 
@@ -138,7 +142,8 @@ class Endpoint:
                     )
             except Exception as error:  # noqa: BLE001 - the library may raise anything on a strange answer
                 ended = _failure(error, self._timeout_s, bytes(beginning))
-        yield _turn(ended) if isinstance(ended, ModelResponse) else ended
+        names = {_sent_name(tool.name): tool.name for tool in tools}
+        yield _turn(ended, names) if isinstance(ended, ModelResponse) else ended
 
     def _http_client(self, key: str, beginning: bytearray) -> httpx2.AsyncClient:
         """Return a client for one request, which notes the beginning of the answer."""
@@ -210,14 +215,14 @@ def _conversation(messages: Sequence[Message]) -> list[ModelMessage]:
 
 
 def _unknown_results(calls: Sequence[ToolCall]) -> list[ModelMessage]:
-    return [ModelRequest(parts=[ToolReturnPart(call.name, _NO_RESULT, call.id)]) for call in calls]
+    return [ModelRequest(parts=[ToolReturnPart(_sent_name(call.name), _NO_RESULT, call.id)]) for call in calls]
 
 
 def _message(message: Message) -> ModelMessage | None:
     """Return a message as the library has it, None for one of the assistant that says nothing."""
     if message.role == "assistant":
         said: list[ModelResponsePart] = [TextPart(message.text)] if message.text else []
-        said += [ToolCallPart(call.name, call.arguments, call.id) for call in message.calls]
+        said += [ToolCallPart(_sent_name(call.name), call.arguments, call.id) for call in message.calls]
         return ModelResponse(parts=said) if said else None
     part: ModelRequestPart
     if message.role == "system":
@@ -225,14 +230,19 @@ def _message(message: Message) -> ModelMessage | None:
     elif message.role == "user":
         part = UserPromptPart(message.text)
     else:
-        part = ToolReturnPart(message.tool, message.text, message.call_id)
+        part = ToolReturnPart(_sent_name(message.tool), message.text, message.call_id)
     return ModelRequest(parts=[part])
+
+
+def _sent_name(name: str) -> str:
+    """Return the name of a tool as it is sent: one that servers refuse, such as `größe`, becomes a digest."""
+    return name if _NAME.fullmatch(name) else f"tool_{hashlib.sha256(_whole(name).encode()).hexdigest()[:16]}"
 
 
 def _definition(tool: ToolSpec) -> ToolDefinition:
     """Return a tool as the library has it; its schema is sent as it is (``strict`` would let the library change it)."""
     return ToolDefinition(
-        name=tool.name, description=tool.description, parameters_json_schema=tool.parameters, strict=False
+        name=_sent_name(tool.name), description=tool.description, parameters_json_schema=tool.parameters, strict=False
     )
 
 
@@ -248,8 +258,11 @@ def _text_of(event: object) -> str:
     return ""
 
 
-def _turn(response: ModelResponse) -> Turn | Failure:
-    """Return what a model said. A finish reason that nobody knows is as good as `stop`."""
+def _turn(response: ModelResponse, names: Mapping[str, str]) -> Turn | Failure:
+    """Return what a model said. A finish reason that nobody knows is as good as `stop`.
+
+    ``names`` has those of the offered tools by the ones that were sent.
+    """
     details = response.provider_details or {}
     refusal = details.get("refusal")
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart)) or refusal or ""
@@ -261,10 +274,10 @@ def _turn(response: ModelResponse) -> Turn | Failure:
         return Failure("broken", "ended its answer with an error")
     if is_cut and not text and not parts:
         return Failure("cut_off", "used all tokens that its answer may have before it said anything")
-    return Turn(_whole(text), tuple(_call(part, is_cut=is_cut) for part in parts), _usage(response))
+    return Turn(_whole(text), tuple(_call(part, names, is_cut=is_cut) for part in parts), _usage(response))
 
 
-def _call(part: ToolCallPart, *, is_cut: bool) -> ToolCall:
+def _call(part: ToolCallPart, names: Mapping[str, str], *, is_cut: bool) -> ToolCall:
     """Return a call of a tool. One whose arguments are no JSON object has a problem instead of them."""
     given = part.args if part.args is not None else ""
     arguments: Any = given
@@ -283,7 +296,8 @@ def _call(part: ToolCallPart, *, is_cut: bool) -> ToolCall:
         problem = "they hold half of a surrogate pair"
     except ValueError as error:
         problem = "the answer was cut off before they ended" if is_cut else f"they are no JSON ({error})"
-    return ToolCall(_whole(part.tool_call_id), _whole(part.tool_name), {} if problem else arguments, problem)
+    name = names.get(part.tool_name, _whole(part.tool_name))
+    return ToolCall(_whole(part.tool_call_id), name, {} if problem else arguments, problem)
 
 
 def _refuse(constant: str) -> NoReturn:

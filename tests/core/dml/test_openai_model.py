@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Coroutine, Mapping
@@ -183,6 +184,30 @@ def test_calls_without_an_id_get_ids_of_their_own(streams: bool) -> None:
 def test_halves_of_surrogate_pairs_in_a_text_become_the_replacement_character(streams: bool) -> None:
     with ChatServer(Said("\ud83d\ude00 \ud800")) as server:
         assert ask(model_of(server), streams=streams).text == "😀 \ufffd"
+
+
+@TRANSPORTS
+@pytest.mark.parametrize("name", ["größe", "a tool", "x" * 65, "a.b"])
+def test_a_tool_whose_name_servers_refuse_is_sent_under_another_one(streams: bool, name: str) -> None:
+    def call_first(asked: Asked) -> Said:
+        return Said(None, [(asked.tools[0], {})])
+
+    async def tell(_: str) -> None:
+        """Say nothing."""
+
+    tools = [ToolSpec(name, "It has a name.", {"type": "object", "properties": {}})]
+    with ChatServer(call_first, Said("ok")) as server:
+        model = model_of(server)
+        turn = run(model.stream(ASK, tools, tell) if streams else model.complete(ASK, tools))
+        run(
+            model.complete(
+                [*ASK, Message("assistant", "", turn.calls), Message("tool", "1", (), "call_0", name)], tools
+            )
+        )
+    assert turn.calls == (ToolCall("call_0", name, {}),)
+    sent = server.asked[0].tools[0]
+    assert re.fullmatch("[A-Za-z0-9_-]{1,64}", sent)
+    assert server.asked[1].body["messages"][2]["tool_calls"][0]["function"]["name"] == sent
 
 
 # How answers end
