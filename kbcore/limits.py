@@ -67,6 +67,8 @@ MAX_PROGRAM_CHARS: Final = 1024 * KIB
 """A program of DML."""
 MAX_PROGRAM_FILE_BYTES: Final = 16 * MIB
 """A file that a program reads or writes."""
+MAX_MODEL_ANSWER_BYTES: Final = 16 * MIB
+"""An answer of a server of language models."""
 MAX_TOOL_RESULT_CHARS: Final = 100_000
 """Of the result of a tool, what a model is told."""
 MIN_ADDRESS_BYTES: Final = 768 * MIB

@@ -52,6 +52,7 @@ SLOW_FILES = {
         "prolog push_fetch redact renaming share share_doctor share_hook share_pack share_private shared_writers "
         "signals sleep startup terminal undo upkeep watch without_prolog"
     ),
+    "core/dml": "openai_model openai_programs",
     "core/editing": "renamed_files renamed_suspects renaming",
     "core/kip": "unrecorded",
     "core/kip/kml": "contested dry_run export export_laws",

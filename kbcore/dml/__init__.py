@@ -10,6 +10,7 @@ from __future__ import annotations
 from kbcore.dml.budget import Budget
 from kbcore.dml.events import Event
 from kbcore.dml.model import Message, Model, ModelFailed, ToolCall, ToolSpec, Turn, Usage
+from kbcore.dml.openai_model import OpenAIModel, Retries
 from kbcore.dml.policy import Policy
 from kbcore.dml.run import Run, run_dml
 from kbcore.dml.tools import Tool, Toolset
@@ -20,7 +21,9 @@ __all__ = [
     "Message",
     "Model",
     "ModelFailed",
+    "OpenAIModel",
     "Policy",
+    "Retries",
     "Run",
     "Tool",
     "ToolCall",

@@ -69,7 +69,14 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class ModelFailed(Exception):
-    """The model could not be asked, or its answer not be read. Raised in the program, where ``catch/3`` may see it."""
+    """The model could not be asked, or its answer not be read. Raised in the program, where ``catch/3`` may see it.
+
+    The message is a part of a sentence, without a full stop; ``hint`` says what to do, "" where nobody knows.
+    """
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 @runtime_checkable

@@ -200,8 +200,9 @@ class Run:
             return outcome
         if reply["kind"] == "inference_limit":
             raise BudgetExceeded("gas", f"{self._budget.gas:,} steps")
-        if reply["kind"] == "model_error":
-            raise ModelUnavailable(f"The model could not be asked: {requests.model_failure}.")
+        failure = requests.model_failure
+        if reply["kind"] == "model_error" and failure is not None:
+            raise ModelUnavailable(f"The model could not be asked: {failure}.", hint=failure.hint)
         raise _program_error(reply)
 
     async def _loaded(self) -> Program:

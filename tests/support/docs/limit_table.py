@@ -87,6 +87,7 @@ _WORDS: Final = {
     "MAX_GOAL_STACK_BYTES": "the stacks of one goal of Prolog",
     "MAX_GOAL_CHARS": "characters that one step of a goal of Prolog prints, and of the text of a term",
     "MAX_ENGINE_BYTES": "memory of one Prolog engine",
+    "MAX_MODEL_ANSWER_BYTES": "one answer of a server of language models",
     "MIN_ADDRESS_BYTES": "address space that a process needs, at least, where that is limited (`ulimit -v`)",
     "DATABASE_ROOM_BYTES": "of that limit, what must be left where a database is opened",
     "MAX_READERS": "calls that read one branch at a time in a process; those that read for long are not counted",

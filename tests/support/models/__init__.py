@@ -1,0 +1,1 @@
+"""Language models for tests: a server on loopback that answers from a script."""
