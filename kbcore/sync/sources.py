@@ -25,6 +25,7 @@ from kbcore.sync.active_extractors import for_documents
 from kbcore.sync.detecting import check_text, paths_of, reader
 from kbcore.sync.scan import ActiveExtractor
 from kbcore.sync.walk import FolderWalk
+from kbcore.text.globs import glob_of
 from kbcore.text.suggest import did_you_mean
 from kbcore.view.view import View
 
@@ -117,7 +118,7 @@ def _tried_entry(workspace: Workspace, path: str, profile: str, entry: Mapping[s
     named = tried.get("profile")
     if not tried.get("glob"):
         placed = detection.placed(named, [path]) if named in NAMES else None
-        tried = {**tried, **(placed or {"glob": path})}
+        tried = {**tried, **(placed or {"glob": glob_of(path)})}
     check_text(workspace, msgspec.json.encode({"sources": [tried]}).decode())
     return tried
 
