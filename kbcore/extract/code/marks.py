@@ -8,7 +8,8 @@ follow the id are prose. The rule on staged source files reads the same marks. P
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -18,19 +19,20 @@ _COMMENT: Final = re.compile(r"\bkb:[ \t]*implements\b[ \t:]*([^\r\n]*)", re.IGN
 _OTHER: Final = re.compile(r"\bkb:[ \t]*(\^?)([a-z][a-z_-]*)\b[ \t:]*([^\r\n]*)", re.IGNORECASE)
 COMMENT_LINE: Final = r"kb:[[:blank:]]*implements"
 """Matches each line with a comment, for git."""
+_BREAK: Final = re.compile("\n")
 _CLOSER: Final = re.compile(r"\*/|-->|--\}|\*\)|\]\]|#\}|%>|\"\"\"|'''")
 """Endings of a comment in any language."""
 _AROUND: Final = " \t.:;!()[]{}<>\"'`"
 
 _OPEN_FAST_TRACE: Final = re.compile(r"\[\s*([a-z]+)(?:~[\w.-]+(?:~\d+)?)?\s*->([^\]\r\n]*+)\]", re.IGNORECASE)
-_SPECIFICATION: Final = re.compile(r"[a-z]+~[\w.-]+~\d+", re.IGNORECASE)
+_SPECIFICATION: Final = re.compile(r"(?<![a-z])[a-z]++~[\w.-]++~\d+", re.IGNORECASE)
 _STRICTDOC: Final = re.compile(r"@relation\(([^()]*+)\)")
 _CODELINKS: Final = re.compile(
     r"^[^\w@\r\n]*@[^@,\r\n]++,\s*+[\w.-]+\s*+,\s*+(\w+)\s*+,\s*+\[([^\]\r\n]*+)\]", re.MULTILINE
 )
 _UID: Final = r"[A-Z][A-Za-z]*+[-_.]?\d++"
 _DOORSTOP: Final = re.compile(
-    rf"^\W*((?i:implements|verifies|tests)):?[ \t]+({_UID}(?:[ \t]*+,[ \t]*+{_UID})*+)\W*$", re.MULTILINE
+    rf"^[^\w\n]*+((?i:implements|verifies|tests)):?[ \t]+({_UID}(?:[ \t]*+,[ \t]*+{_UID})*+)[^\w\n]*+$", re.MULTILINE
 )
 _PYTEST: Final = re.compile(r"mark\s*\.\s*(?:requirement|kb)\s*\(([^()]*)\)")
 _QUOTED: Final = re.compile(r"\"([^\"]*)\"|'([^']*)'")
@@ -67,26 +69,24 @@ def spellings(item: str) -> list[str]:
 
 def marks_in(text: str, edges: Collection[str]) -> list[Mark]:
     """Return the marks of a comment, in order of lines; ``edges`` are further names that ``kb: EDGE ID`` may have."""
-    found = [*_own(text, edges)]
+    breaks = [one.start() for one in _BREAK.finditer(text)]
+    found = [*_own(text, edges, breaks)]
     for one in _OPEN_FAST_TRACE.finditer(text):
-        edge = _edge_of(one[1].lower())
-        found += [Mark(key, edge, _line(text, one.start())) for key in _SPECIFICATION.findall(one[2])]
+        edge, line = _edge_of(one[1].lower()), bisect_left(breaks, one.start())
+        found += [Mark(key, edge, line) for key in _SPECIFICATION.findall(one[2])]
     for one in _STRICTDOC.finditer(text):
         parts = [part.strip() for part in one[1].split(",")]
         options = {
             name.strip(): value.strip() for name, _, value in (part.partition("=") for part in parts if "=" in part)
         }
         edge = None if options.get("role", "").lower().startswith(("test", "verif")) else IMPLEMENTS
-        is_of_file = options.get("scope") == "file"
+        is_of_file, line = options.get("scope") == "file", bisect_left(breaks, one.start())
         keys = [part.strip(_AROUND) for part in parts if "=" not in part]
-        found += [Mark(key, edge, _line(text, one.start()), is_of_file=is_of_file) for key in keys if key]
-    for one in _CODELINKS.finditer(text):
-        edge = _edge_of(one[1].lower())
-        found += [Mark(key, edge, _line(text, one.start())) for key in map(_stripped, one[2].split(",")) if key]
-    for one in _DOORSTOP.finditer(text):
-        edge = _edge_of(one[1].lower())
-        line = _line(text, one.start(1))
-        found += [Mark(key, edge, line) for key in map(_stripped, one[2].split(",")) if key]
+        found += [Mark(key, edge, line, is_of_file=is_of_file) for key in keys if key]
+    for pattern in (_CODELINKS, _DOORSTOP):
+        for one in pattern.finditer(text):
+            edge, line = _edge_of(one[1].lower()), bisect_left(breaks, one.start(1))
+            found += [Mark(key, edge, line) for key in map(_stripped, one[2].split(",")) if key]
     return sorted(found, key=lambda one: one.line)
 
 
@@ -97,8 +97,8 @@ def marks_of_pytest(decorator: str) -> list[str]:
     return [key for pair in quoted for key in map(_stripped, "".join(pair).split(",")) if key]
 
 
-def _own(text: str, edges: Collection[str]) -> Iterator[Mark]:
-    """Yield KB's own marks. Another word than the name of an edge is prose."""
+def _own(text: str, edges: Collection[str], breaks: Sequence[int]) -> Iterator[Mark]:
+    """Yield KB's own marks. Another word than the name of an edge is prose; ``breaks`` are places of line breaks."""
     for one in _OTHER.finditer(text):
         name = one[2].lower().replace("-", "_")
         if name not in edges and name != IMPLEMENTS:
@@ -106,7 +106,7 @@ def _own(text: str, edges: Collection[str]) -> Iterator[Mark]:
         for item in _listed(one[3]):
             key = spellings(item)[-1] if item else ""
             if key:
-                yield Mark(key, name, _line(text, one.start()), reverse=bool(one[1]))
+                yield Mark(key, name, bisect_left(breaks, one.start()), reverse=bool(one[1]))
 
 
 def _listed(text: str) -> list[str]:
@@ -121,7 +121,3 @@ def _edge_of(word: str) -> str | None:
 
 def _stripped(text: str) -> str:
     return text.strip(_AROUND)
-
-
-def _line(text: str, at: int) -> int:
-    return text.count("\n", 0, at)
