@@ -138,10 +138,16 @@ def _extractors() -> _Schema:
         "mentionIds": _says(_TEXTS, "What ids begin with that count in brackets in the text."),
     }
     paths = {"paths": _says(_TEXTS, "Globs of its files.")}
+    code = {
+        "paths": _says(_TEXTS, "Globs of the source files."),
+        "tests": _says(_TEXTS, "Globs of source files whose test functions are entities too."),
+        "ignore": _says(_TEXTS, "Globs of source files that are passed over."),
+    }
     own = {
         "markdown": _or_off("Markdown documents.", markdown),
         "manifest": _or_off("Lists of symbols.", paths),
         "gherkin": _or_off("Feature files.", paths),
+        "code": _or_off("Source code.", code),
     }
     others = {"anyOf": [{"type": "object"}, {"const": False}]}
     found = {"type": "object", "properties": own, "additionalProperties": others}
