@@ -82,3 +82,10 @@ def test_an_export_in_a_format_is_read_again_by_sync(kb, facts):
 
 def test_every_format_is_an_option(kb, facts):
     assert all(one in kb("export", "--help").out for one in FORMATS)
+
+
+def test_a_file_that_an_earlier_export_left_in_its_folder_is_named(kb, facts):
+    assert kb("export", "out", "--format", "doorstop").status == 0
+    (facts / "out" / "REQ" / "REQ-99.yml").write_text("active: true\n")
+    ran = kb("export", "out", "--format", "doorstop", "--force")
+    assert (ran.status, "REQ-99.yml" in ran.err, "REQ-12.yml" in ran.err) == (0, True, False)
