@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from kbcore.store.facts_export import Export
 
 _STDOUT = "-"
+_NAMED: Final = 5
+"""The most files that a warning names."""
 _FILE = typer.Argument(metavar="FILE|-", help="Where to; - is standard output.")
 _FORMAT = typer.Option("--format", help="Leave it out for the one that the ending of FILE names.")
 
@@ -108,7 +110,22 @@ def _write_exchanged(
             session.output.note(f"  {escape_controls(line)}")
     names = [(str(Path(file) / path) if path else file, data) for path, data in found.files.items()]
     _write(session, names, force=force, makes_folders=format_ in FOLDERS)
+    if format_ in FOLDERS:
+        _warn_of_others(session, [session.start / name for name, _ in names])
     return found
+
+
+def _warn_of_others(session: Session, written: list[Path]) -> None:
+    """Warn of files beside those of an export that a reader of its folders takes for parts of it."""
+    from kbcore.text.escaping import escape_controls
+    from kbcore.text.wording import pluralize, some_of
+
+    known, folders = {*written}, sorted({path.parent for path in written})
+    others = [str(path) for folder in folders for path in sorted(folder.glob("*.yml")) if path not in known]
+    if others:
+        verb = "is" if len(others) == 1 else "are"
+        said = f"{pluralize(len(others), 'file')} beside those written {verb} not of this export"
+        session.output.warn(escape_controls(f"{said}: {some_of(others, _NAMED)}. Remove what is no longer wanted."))
 
 
 def _warn_of_unrecorded(opened: Opened) -> None:

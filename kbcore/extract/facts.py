@@ -38,6 +38,7 @@ SYNTAX_FAULTS: Final = frozenset(
         "invalid_json",
         "invalid_gherkin",
         "partly_parsed",
+        "too_nested",
         *("invalid_csv", "invalid_toml", "invalid_xlsx", "invalid_strictdoc", "invalid_reqif"),
         "duplicate_key",
         "unclosed_front_matter",

@@ -15,7 +15,14 @@ from kbcore.git.commands import run_git
 from kbcore.git.repository import Repository
 
 _FORMAT: Final = "%x01%at%x00%aN"
+_LOG: Final = (
+    *("-c", "log.showRoot=true", "log", "-M", "--name-status", "-z"),
+    *("--no-show-signature", "--no-follow", "--encoding=UTF-8", "-O/dev/null"),
+)
+"""What git is asked, whatever the settings of the user say of its log."""
 _BEGINS: Final = "\x01"
+_LAST_S: Final = 253_402_300_799
+"""The end of the year 9999: what is later is no time."""
 
 
 class FileDates(msgspec.Struct, frozen=True, array_like=True):
@@ -78,7 +85,10 @@ def _joined(before: FileDates, later: FileDates | None) -> FileDates:
 
 
 class _Commit(msgspec.Struct, frozen=True):
-    """A commit, newest first: for each file its status as git has it, the name it had, and the name it got."""
+    """A commit, newest first: for each file its status as git has it, the name it had, and the name it got.
+
+    ``at_s`` is 0 for a time that cannot be one, which a commit may have: it then says nothing of dates.
+    """
 
     at_s: int
     author: str
@@ -92,7 +102,7 @@ def read_date_changes(
 
     Without folders all files count. Raises: ``GitUnusable``, also when git takes longer than ``timeout_s``.
     """
-    arguments = ["log", "-M", "--name-status", "-z", "--no-show-signature", f"--format={_FORMAT}", commits, "--"]
+    arguments = [*_LOG, f"--format={_FORMAT}", commits, "--"]
     output = run_git(repo, env, [*arguments, *(f":(literal){one}" for one in folders)], timeout_s=timeout_s).output
     return _changes(_commits(output))
 
@@ -106,7 +116,8 @@ def _commits(output: bytes) -> Iterator[_Commit]:
         if text.startswith(_BEGINS):
             if commit:
                 yield commit
-            commit = _Commit(int(text[1:] or 0), next(words, b"").decode("utf-8", "replace"), [])
+            at_s = int(text[1:] or 0)
+            commit = _Commit(at_s if 0 < at_s <= _LAST_S else 0, next(words, b"").decode("utf-8", "replace"), [])
         elif text and commit:
             old = os.fsdecode(next(words, b""))
             new = os.fsdecode(next(words, b"")) if text[0] in "RC" else old
@@ -122,7 +133,7 @@ def _changes(commits: Iterator[_Commit]) -> DateChanges:
 
     def note(name: str, commit: _Commit) -> str | None:
         now = names.get(name, name)
-        if now is not None:
+        if now is not None and commit.at_s:
             later = found.get(now)
             found[now] = FileDates(commit.at_s, later.updated_s if later else commit.at_s, commit.author)
         return now

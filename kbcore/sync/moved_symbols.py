@@ -6,12 +6,13 @@ outer ones are paired first, because what is inside of a symbol goes with it. AD
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from kbcore.extract.code.tokens import SIMILAR, likeness
+from kbcore.extract.code.tokens import SIMILAR, likeness, pairs_of
 from kbcore.extract.facts import StatedEntity
 from kbcore.model.graph import FILE, Node, former_ids
 from kbcore.sync.begun_renames import BegunRename
@@ -89,7 +90,8 @@ class _Pairing:
         self._coming = {one.id: one for one in sorted(coming, key=lambda one: one.id)}
         self._left = Counter(one.path for one in self._going.values())
         self._gone = gone
-        self._files: Counter[tuple[str, str]] = Counter()
+        self._files: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """How many symbols moved from a file, by the files that they are in now."""
         self._file_now: dict[str, str] = {}
         self._pairs: dict[str, str] = {}
 
@@ -110,7 +112,7 @@ class _Pairing:
 
     def _take(self, old: _Place, new: _Place) -> None:
         self._pairs[old.id] = new.id
-        self._files[old.path, new.path] += 1
+        self._files[old.path][new.path] += 1
         del self._going[old.id], self._coming[new.id]
 
     def _now(self, key: str, path: str) -> str:
@@ -129,9 +131,10 @@ class _Pairing:
 
     def _note_moved_files(self) -> None:
         """Note what file another one is now: one that is gone and of which half of the symbols moved there."""
-        for (old, new), number in self._files.most_common():
-            if old in self._gone and old not in self._file_now and number * 2 >= self._left[old]:
-                self._file_now[old] = new
+        for old, moved_to in self._files.items():
+            for new, number in moved_to.most_common(1):
+                if old in self._gone and number * 2 >= self._left[old]:
+                    self._file_now.setdefault(old, new)
 
     def _with_their_scope(self, depth: int) -> None:
         for one in [one for one in self._going.values() if one.depth == depth]:
@@ -154,13 +157,14 @@ class _Pairing:
             if len(going) != 1 or len(coming) != 1:
                 self._best(going, coming, is_sure=is_sure)
 
-    def _best(self, going: Sequence[_Place], coming: list[_Place], *, is_sure: bool) -> None:
+    def _best(self, going: Sequence[_Place], coming: Sequence[_Place], *, is_sure: bool) -> None:
+        left = _Candidates(coming)
         for one in going:
-            if not coming:
+            best = left.nearest(one, self._files[one.path])
+            if best is None:
                 break
-            best = max(coming, key=lambda other: self._rank(one, other))
-            if (one.sketch and not is_sure) or self._files[one.path, best.path]:
-                coming.remove(best)
+            if (one.sketch and not is_sure) or self._files[one.path][best.path]:
+                left.remove(best)
                 self._take(one, best)
 
     def _groups(
@@ -178,30 +182,55 @@ class _Pairing:
                 group[1].append(one)
         return [*groups.values()]
 
-    def _rank(self, one: _Place, other: _Place) -> tuple[bool, bool, int, bool]:
-        (_, _, name), (_, _, other_name) = _split(one.id, one.path), _split(other.id, other.path)
-        return (
-            name == other_name,
-            one.signature == other.signature,
-            self._files[one.path, other.path],
-            one.path == other.path,
-        )
-
     def _similar(self, depth: int) -> None:
         """Pair the symbols of one scope whose bodies have enough in common, the most alike ones first."""
-        scopes: dict[tuple[str, str], list[_Place]] = defaultdict(list)
+        scopes: dict[tuple[str, str], list[tuple[_Place, frozenset[int]]]] = defaultdict(list)
         for one in self._coming.values():
             if one.sketch:
-                scopes[self._scope(one), one.type].append(one)
+                scopes[self._scope(one), one.type].append((one, pairs_of(one.sketch)))
         found = []
         for one in [one for one in self._going.values() if one.depth == depth and one.sketch]:
-            for other in scopes.get((self._scope(one), one.type), ())[:MAX_COMPARED]:
-                share = likeness(one.sketch, other.sketch)
+            pairs = pairs_of(one.sketch)
+            for other, others in scopes.get((self._scope(one), one.type), ())[:MAX_COMPARED]:
+                share = likeness(pairs, others)
                 if share >= SIMILAR:
                     found.append((-share, one.id, other.id))
         for _, old, new in sorted(found):
             if old in self._going and new in self._coming:
                 self._take(self._going[old], self._coming[new])
+
+
+class _Candidates:
+    """Symbols that come with the same code; the one that is nearest to a symbol that goes is found by look-ups.
+
+    The nearest has the same name, then the same signature, then is in a file that others moved to, in the same file, or
+    in one of the same name; of several the first one.
+    """
+
+    def __init__(self, coming: Iterable[_Place]) -> None:
+        self._by: defaultdict[Hashable, dict[str, _Place]] = defaultdict(dict)
+        for one in coming:
+            for key in self._keys(one, [one.path]):
+                self._by[key][one.id] = one
+
+    def nearest(self, one: _Place, moved_to: Counter[str]) -> _Place | None:
+        """Return the nearest one, None where none is left; ``moved_to`` are files with the number of those in them."""
+        paths = [path for path, number in moved_to.most_common() if number]
+        found = (self._by.get(key) for key in self._keys(one, [*paths, one.path]))
+        return next((next(iter(some.values())) for some in found if some), None)
+
+    def remove(self, one: _Place) -> None:
+        """Leave one out from now on."""
+        for key in self._keys(one, [one.path]):
+            del self._by[key][one.id]
+
+    def _keys(self, one: _Place, paths: Sequence[str]) -> Iterator[Hashable]:
+        """Yield what one has in common with others in these files, what makes them nearest first."""
+        _, _, name = _split(one.id, one.path)
+        for alike in ((name, one.signature), (name, None), (None, one.signature), (None, None)):
+            yield from ((alike, "path", path) for path in paths)
+            yield alike, "file", posixpath.basename(one.path)
+            yield alike, "", ""
 
 
 def _split(key: str, path: str) -> tuple[str, str, str]:

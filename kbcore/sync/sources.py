@@ -29,7 +29,7 @@ from kbcore.sync.detecting import check_text, paths_of, reader
 from kbcore.sync.scan import ActiveExtractor
 from kbcore.sync.walk import FolderWalk
 from kbcore.text.escaping import in_quotes
-from kbcore.text.globs import matches
+from kbcore.text.globs import glob_of, matches
 from kbcore.text.suggest import did_you_mean
 from kbcore.text.wording import one_of
 from kbcore.view.view import View
@@ -124,7 +124,7 @@ def _tried_entry(workspace: Workspace, path: str, profile: str, entry: Mapping[s
     is_placed = bool(tried.get("glob"))
     if not is_placed:
         placed = detection.placed(named, [path]) if named in NAMES else None
-        tried = {**tried, **(placed or {"glob": path})}
+        tried = {**tried, **(placed or {"glob": glob_of(path)})}
     check_text(workspace, msgspec.json.encode({"sources": [tried]}).decode(), what="entry")
     if is_placed and not matches(path, [rule.glob for rule in sources.EXTRACTOR.path_rules(resolved(tried))]):
         globs = one_of([in_quotes(one) for one in texts(tried["glob"])])

@@ -24,6 +24,7 @@ _GLOBS_HINT: Final = 'For example ["docs/adr/**/*.md"].'
 _BRACES = re.compile(r"\{[^{},]*,[^{}]*\}")
 _SIGNS: Final = frozenset("*?[")
 _ANY_FOLDERS: Final = "**"
+_NO_LITERALS: Final = re.compile(r"[*?\[\]{}\\]|^!")
 _MARKDOWN: Final = ".md"
 _MARKDOWN_END: Final = re.escape(_MARKDOWN)
 _ANY_MARKDOWN: Final = r"(?i:\.md|\.markdown)"
@@ -34,6 +35,11 @@ _MAX_STATES: Final = 10_000
 def matches(path: str, globs: Iterable[str]) -> bool:
     """Tell whether any of the globs means this path."""
     return glob_set(tuple(globs)).first(path) is not None
+
+
+def glob_of(path: str) -> str:
+    """Return a glob that means a file or folder: signs that mean something in globs are ``?`` in it."""
+    return _NO_LITERALS.sub("?", path)
 
 
 def glob_fault(glob: object) -> str:

@@ -120,3 +120,10 @@ def test_no_cell_of_a_table_is_a_formula_and_each_is_read_again_as_it_was(kb, re
     assert kb("sync").status == 0
     found = json.loads(kb("query", "req", "--json").out)["entities"]
     assert {one["id"]: one["title"] for one in found} == {one["id"]: one["title"] for one in items}
+
+
+def test_a_file_that_an_earlier_export_left_in_its_folder_is_named(kb, facts):
+    assert kb("export", "out", "--format", "doorstop").status == 0
+    (facts / "out" / "REQ" / "REQ-99.yml").write_text("active: true\n")
+    ran = kb("export", "out", "--format", "doorstop", "--force")
+    assert (ran.status, "REQ-99.yml" in ran.err, "REQ-12.yml" in ran.err) == (0, True, False)

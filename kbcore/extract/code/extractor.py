@@ -55,6 +55,7 @@ class CodeExtractor:
     def extract(self, source: SourceFile, settings_: Mapping[str, Any]) -> Facts:
         """Return the symbols and tests of a source file, with what its comments link to."""
         from kbcore.extract.code.languages import is_generated, language_of  # noqa: PLC0415 - most commands read no code
+        from kbcore.extract.code.symbols import TooNestedError  # noqa: PLC0415 - as above
 
         if matches(source.path, _globs(settings_, IGNORE)):
             return Facts()
@@ -67,7 +68,12 @@ class CodeExtractor:
         faults = _faults(source)
         if faults:
             return unreadable(faults)
-        return facts_of(source, module_of(source, settings_), settings_.get(settings.EDGE_NAMES, ()))
+        try:
+            module = module_of(source, settings_)
+        except TooNestedError as error:
+            hint = "Simplify the code, or name the file under `extractors.code.ignore`."
+            return unreadable((FileProblem(error.line, "too_nested", str(error), hint),))
+        return facts_of(source, module, settings_.get(settings.EDGE_NAMES, ()))
 
 
 def missing_packages() -> list[str]:
@@ -80,7 +86,7 @@ def missing_packages() -> list[str]:
 def module_of(source: SourceFile, settings_: Mapping[str, Any]) -> Module:
     """Return what the parser finds in a file.
 
-    Raises: ``ValueError`` for a file of no known language, and for one that is no text.
+    Raises: ``ValueError`` for a file of no known language, and for one that is no text; ``TooNestedError``.
     """
     from kbcore.extract.code.languages import language_of  # noqa: PLC0415 - as above
     from kbcore.extract.code.symbols import read_module  # noqa: PLC0415

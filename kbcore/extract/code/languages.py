@@ -236,7 +236,8 @@ LANGUAGES: Final = (_PYTHON, _JAVASCRIPT, _TYPESCRIPT, _TSX, _GO, _RUST, _JAVA)
 _BY_ENDING: Final[Mapping[str, Language]] = {ending: one for one in LANGUAGES for ending in one.endings}
 _HEAD_BYTES: Final = 2 * limits.KIB
 _GENERATED: Final = re.compile(
-    rb"^[^\w\n]*(?:Code generated\b.*\bDO NOT EDIT\b|.*@generated\b|.*\bautomatically generated\b.*\bdo not edit\b)",
+    rb"^[^\w\n]*+Code generated\b.*\bDO NOT EDIT\b"
+    rb"|^[ \t]*+(?:#|//|/?\*|\"\"\"|''').*(?:@generated\b|\bautomatically generated\b.*\bdo not edit\b)",
     re.IGNORECASE | re.MULTILINE,
 )
 _GENERATED_NAME: Final = re.compile(r"(?:\.min\.[cm]?js|\.bundle\.js|\.pb\.go|_pb2(?:_grpc)?\.pyi?)$")

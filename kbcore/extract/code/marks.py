@@ -9,7 +9,8 @@ marks. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -23,19 +24,20 @@ _OWN: Final = re.compile(
 )
 COMMENT_LINE: Final = r"kb:[[:blank:]]*implements"
 """Matches each line with a comment, for git."""
+_BREAK: Final = re.compile("\n")
 _CLOSER: Final = re.compile(r"\*/|-->|--\}|\*\)|\]\]|#\}|%>|\"\"\"|'''")
 """Endings of a comment in any language."""
 _AROUND: Final = " \t.:;!()[]{}<>\"'`"
 
 _OPEN_FAST_TRACE: Final = re.compile(r"\[\s*([a-z]+)(?:~[\w.-]+(?:~\d+)?)?\s*->([^\]\r\n]*+)\]", re.IGNORECASE)
-_SPECIFICATION: Final = re.compile(r"[a-z]+~[\w.-]+~\d+", re.IGNORECASE)
+_SPECIFICATION: Final = re.compile(r"(?<![a-z])[a-z]++~[\w.-]++~\d+", re.IGNORECASE)
 _STRICTDOC: Final = re.compile(r"@relation\(([^()]*+)\)")
 _CODELINKS: Final = re.compile(
     r"^[^\w@\r\n]*@[^@,\r\n]++,\s*+[\w.-]+\s*+,\s*+(\w+)\s*+,\s*+\[([^\]\r\n]*+)\]", re.MULTILINE
 )
 _UID: Final = r"[A-Z][A-Za-z]*+[-_.]?\d++"
 _DOORSTOP: Final = re.compile(
-    rf"^\W*((?i:implements|verifies|tests)):?[ \t]+({_UID}(?:[ \t]*+,[ \t]*+{_UID})*+)\W*$", re.MULTILINE
+    rf"^[^\w\n]*+((?i:implements|verifies|tests)):?[ \t]+({_UID}(?:[ \t]*+,[ \t]*+{_UID})*+)[^\w\n]*+$", re.MULTILINE
 )
 _PYTEST: Final = re.compile(r"mark\s*\.\s*(?:requirement|kb)\s*\(([^()]*)\)")
 _QUOTED: Final = re.compile(r"\"([^\"]*)\"|'([^']*)'")
@@ -90,26 +92,24 @@ def spellings(item: str) -> list[str]:
 
 def marks_in(text: str, edges: Collection[str]) -> list[Mark]:
     """Return the marks of a comment, in order of lines; ``edges`` are further names that ``kb: EDGE ID`` may have."""
-    found = [*_own(text, edges)]
+    breaks = _breaks(text)
+    found = [*_own(text, edges, breaks)]
     for one in _OPEN_FAST_TRACE.finditer(text):
-        edge = _edge_of(one[1].lower())
-        found += [Mark(key, edge, _line(text, one.start())) for key in _SPECIFICATION.findall(one[2])]
+        edge, line = _edge_of(one[1].lower()), bisect_left(breaks, one.start())
+        found += [Mark(key, edge, line) for key in _SPECIFICATION.findall(one[2])]
     for one in _STRICTDOC.finditer(text):
         parts = [part.strip() for part in one[1].split(",")]
         options = {
             name.strip(): value.strip() for name, _, value in (part.partition("=") for part in parts if "=" in part)
         }
         edge = None if options.get("role", "").lower().startswith(("test", "verif")) else IMPLEMENTS
-        is_of_file = options.get("scope") == "file"
+        is_of_file, line = options.get("scope") == "file", bisect_left(breaks, one.start())
         keys = [part.strip(_AROUND) for part in parts if "=" not in part]
-        found += [Mark(key, edge, _line(text, one.start()), is_of_file=is_of_file) for key in keys if key]
-    for one in _CODELINKS.finditer(text):
-        edge = _edge_of(one[1].lower())
-        found += [Mark(key, edge, _line(text, one.start())) for key in map(_stripped, one[2].split(",")) if key]
-    for one in _DOORSTOP.finditer(text):
-        edge = _edge_of(one[1].lower())
-        line = _line(text, one.start(1))
-        found += [Mark(key, edge, line) for key in map(_stripped, one[2].split(",")) if key]
+        found += [Mark(key, edge, line, is_of_file=is_of_file) for key in keys if key]
+    for pattern in (_CODELINKS, _DOORSTOP):
+        for one in pattern.finditer(text):
+            edge, line = _edge_of(one[1].lower()), bisect_left(breaks, one.start(1))
+            found += [Mark(key, edge, line) for key in map(_stripped, one[2].split(",")) if key]
     return sorted(found, key=lambda one: one.line)
 
 
@@ -125,12 +125,13 @@ def wrong_marks(text: str, edges: Collection[str]) -> Iterator[WrongMark]:
 
     Another word than the name of an edge is prose, unless what looks like an id follows, or it is nearly such a name.
     """
+    breaks = _breaks(text)
     for one in _OWN.finditer(text):
         edge, _, rest = _said(one)
         target = next((key for item in _listed(rest) if item and (key := spellings(item)[-1])), "")
         is_known = edge in edges or edge == IMPLEMENTS
         if (is_known and not target) or (not is_known and (_LIKE_AN_ID.fullmatch(target) or _is_nearly(edge, edges))):
-            yield WrongMark(one[2], target, _line(text, one.start()), is_known)
+            yield WrongMark(one[2], target, bisect_left(breaks, one.start()), is_known)
 
 
 def _is_nearly(edge: str, edges: Collection[str]) -> bool:
@@ -139,8 +140,8 @@ def _is_nearly(edge: str, edges: Collection[str]) -> bool:
     return bool(near_ones(edge, {*edges, IMPLEMENTS}, 1, least_alike=_LEAST_ALIKE, stems=False))
 
 
-def _own(text: str, edges: Collection[str]) -> Iterator[Mark]:
-    """Yield KB's own marks."""
+def _own(text: str, edges: Collection[str], breaks: Sequence[int]) -> Iterator[Mark]:
+    """Yield KB's own marks; ``breaks`` are the places of line breaks."""
     for one in _OWN.finditer(text):
         edge, kind, rest = _said(one)
         if edge not in edges and edge != IMPLEMENTS:
@@ -148,7 +149,7 @@ def _own(text: str, edges: Collection[str]) -> Iterator[Mark]:
         for item in _listed(rest):
             key = spellings(item)[-1] if item else ""
             if key:
-                yield Mark(key, edge, _line(text, one.start()), reverse=bool(one[1]), kind=kind)
+                yield Mark(key, edge, bisect_left(breaks, one.start()), reverse=bool(one[1]), kind=kind)
 
 
 def _said(mark: re.Match[str]) -> tuple[str, str, str]:
@@ -173,5 +174,6 @@ def _stripped(text: str) -> str:
     return text.strip(_AROUND)
 
 
-def _line(text: str, at: int) -> int:
-    return text.count("\n", 0, at)
+def _breaks(text: str) -> list[int]:
+    """Return the places of line breaks."""
+    return [one.start() for one in _BREAK.finditer(text)]

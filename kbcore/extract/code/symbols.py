@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -25,6 +26,16 @@ TEST: Final = "test"
 MODULE: Final = "module"
 _HOLDERS: Final = frozenset({"class", "struct", "trait", "interface", "enum", "record", "annotation", SCOPE})
 """Kinds of which a function is a method."""
+_MAX_NESTED: Final = 500
+"""Blocks, calls or definitions inside of each other: finding the statements of deeper ones takes more and more time."""
+_MAX_SIGNS: Final = 1000
+"""Signs and keywords that follow each other with nothing between them, which takes the square of their number."""
+_SMALL: Final = 1000
+"""Nodes of a part of the tree that is quick to read whatever it holds."""
+_BLOCKS: Final = frozenset(
+    {"block", "statement_block", "statement_list", "class_body", "declaration_list", "interface_body", "enum_body"}
+    | {"arrow_function", "call_expression"}
+)
 _MAX_SIGNATURE_CHARS: Final = 300
 _MAX_NAME_CHARS: Final = 120
 _WORD: Final = re.compile(r"[\w$]+")
@@ -120,10 +131,23 @@ class _Definition(msgspec.Struct):
     """The name as it is in the code, of which the body may speak."""
 
 
+class TooNestedError(ValueError):
+    """Code that would take too long to read. The message says why, ``line`` where."""
+
+    def __init__(self, message: str, line: int) -> None:
+        """Keep both."""
+        super().__init__(message)
+        self.line = line
+
+
 def read_module(language: Language, data: bytes, path: str, *, has_tests: bool) -> Module:
-    """Return the symbols and comments of a file; with ``has_tests``, which of them are tests, calls among these."""
+    """Return the symbols and comments of a file; with ``has_tests``, which of them are tests, calls among these.
+
+    Raises: ``TooNestedError``.
+    """
     tools = tools_of(language)
     root = tools.parser.parse(data).root_node
+    _check_effort(root)
     found = _nested(_definitions(language, tools, root, has_tests=has_tests))
     cuts = _captures(tools.cuts, root)
     comments = [_comment(node, data) for node in cuts.get("comment", ())]
@@ -140,6 +164,37 @@ def read_module(language: Language, data: bytes, path: str, *, has_tests: bool) 
         for definition, symbol in zip(found, symbols, strict=True):
             symbol.is_broken = definition.node.has_error
     return Module(tuple(named), tuple(comments), whole, data, fault_line)
+
+
+def _check_effort(root: Node) -> None:
+    """Refuse a tree in which queries would take more than a time in proportion to its size. Raises: ``TooNestedError``.
+
+    Only parts that are large are looked at.
+    """
+    stack = [(root, 0)]
+    while stack:
+        node, depth = stack.pop()
+        depth += node.type in _BLOCKS
+        if depth > _MAX_NESTED:
+            raise _too_nested(node)
+        children = node.children
+        if len(children) - node.named_child_count > _MAX_SIGNS:
+            _check_signs(children)
+        stack += [(one, depth) for one in children if one.descendant_count > _SMALL]
+
+
+def _check_signs(nodes: Sequence[Node]) -> None:
+    number = 0
+    for one in nodes:
+        number = 0 if one.is_named else number + 1
+        if number > _MAX_SIGNS:
+            message = f"more than {_MAX_SIGNS} signs or keywords follow each other with nothing between them"
+            raise TooNestedError(message, one.start_point[0] + 1)
+
+
+def _too_nested(node: Node) -> TooNestedError:
+    message = f"more than {_MAX_NESTED} blocks, calls or definitions are inside of each other"
+    return TooNestedError(message, node.start_point[0] + 1)
 
 
 def _captures(query: Query, root: Node) -> dict[str, list[Node]]:
@@ -159,6 +214,7 @@ def _matches(query: Query, root: Node) -> list[tuple[int, dict[str, list[Node]]]
 def _definitions(language: Language, tools: Tools, root: Node, *, has_tests: bool) -> list[_Definition]:
     """Return the definitions in order of their places, each once: by the first pattern that means it."""
     found: dict[tuple[int, int], tuple[int, _Definition]] = {}
+    declared = cache(_declared)
     matches = _matches(tools.definitions, root)
     if has_tests and tools.calls:
         matches += [(1000, captured) for _, captured in _matches(tools.calls, root) if _names_test(captured["call"][0])]
@@ -171,7 +227,8 @@ def _definitions(language: Language, tools: Tools, root: Node, *, has_tests: boo
             continue
         if kind == TEST and _last_word(captured["call"][0]) in _SUITE_CALLS:
             kind = SCOPE
-        found[place] = number, _definition(language, kind, node, name, captured.get("receiver", ()))
+        wrapping = _outer(language, node, declared)
+        found[place] = number, _definition(language, kind, wrapping, (node, name), captured.get("receiver", ()))
     return sorted((one for _, one in found.values()), key=lambda one: (one.start, -one.end, one.name_start))
 
 
@@ -185,7 +242,11 @@ def _last_word(call: Node) -> str:
     return (call.text or b"").decode("utf-8", "replace").partition(".")[0]
 
 
-def _definition(language: Language, kind: str, node: Node, name: Node, receiver: Sequence[Node]) -> _Definition:
+def _definition(
+    language: Language, kind: str, wrapping: tuple[Node, Node], named: tuple[Node, Node], receiver: Sequence[Node]
+) -> _Definition:
+    """Return a definition; ``wrapping`` is that of ``_outer``, ``named`` its node and that of its name."""
+    (outer, start), (node, name) = wrapping, named
     own = (name.text or b"").decode("utf-8", "replace")
     text, prefix = own, ""
     holes = [(name.start_byte, name.end_byte)]
@@ -205,7 +266,6 @@ def _definition(language: Language, kind: str, node: Node, name: Node, receiver:
         holes.append((receiver[0].start_byte, receiver[0].end_byte))
         said = (receiver[0].text or b"").decode("utf-8", "replace")
         prefix = next((one[0].strip() for one in _RECEIVER.finditer(said)), "")
-    outer, start = _outer(language, node)
     body = _body(node, name)
     wanted = _UNPRINTABLE.sub(" ", _SPACE.sub(" ", text)).strip()[:_MAX_NAME_CHARS] or "_"
     return _Definition(
@@ -232,11 +292,14 @@ def _type_name(text: str) -> str:
     return words[-1] if words else "_"
 
 
-def _outer(language: Language, node: Node) -> tuple[Node, Node]:
-    """Return the node that holds a definition and nothing else, and the one where it begins: with its attributes."""
+def _outer(language: Language, node: Node, declared: Callable[[Node], int]) -> tuple[Node, Node]:
+    """Return the node that holds a definition and nothing else, and the one where it begins: with its attributes.
+
+    ``declared`` is ``_declared``.
+    """
     outer = node
     while (parent := outer.parent) is not None and parent.type in language.wrappers:
-        if parent.type not in {"decorated_definition", "export_statement"} and _declared(parent) > 1:
+        if parent.type not in {"decorated_definition", "export_statement"} and declared(parent) > 1:
             break
         outer = parent
     start = outer
@@ -277,6 +340,8 @@ def _nested(found: list[_Definition]) -> list[_Definition]:
     for one in found:
         while around and around[-1].end <= one.start:
             around.pop()
+        if len(around) == _MAX_NESTED:
+            raise _too_nested(one.node)
         parent = one.parent = around[-1] if around else None
         around.append(one)
         name = f"{one.prefix}.{one.name}" if one.prefix else one.name

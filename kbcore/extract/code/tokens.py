@@ -55,15 +55,15 @@ def sketch(tokens: Sequence[bytes]) -> str:
     return base64.b64encode(struct.pack(f">{len(pairs)}H", *[pair >> 16 for pair in pairs])).decode().rstrip("=")
 
 
-def likeness(one: str, other: str) -> float:
-    """Return the share of pairs, from 0 to 1, that the bodies of two sketches have in common; 0 for no sketch."""
-    mine, theirs = _pairs(one), _pairs(other)
-    if not (mine and theirs):
+def likeness(one: frozenset[int], other: frozenset[int]) -> float:
+    """Return the share of pairs, from 0 to 1, that two bodies have in common, by the pairs of their sketches."""
+    if not (one and other):
         return 0.0
-    smallest = sorted({*mine, *theirs})[:SKETCH_PAIRS]
-    return len(mine.intersection(smallest).intersection(theirs)) / len(smallest)
+    smallest = sorted(one | other)[:SKETCH_PAIRS]
+    return len(one.intersection(smallest) & other) / len(smallest)
 
 
-def _pairs(text: str) -> frozenset[int]:
-    data = base64.b64decode(text + "=" * (-len(text) % 4)) if text else b""
+def pairs_of(sketch: str) -> frozenset[int]:
+    """Return the digests of pairs of tokens that a sketch has; none of an empty one."""
+    data = base64.b64decode(sketch + "=" * (-len(sketch) % 4)) if sketch else b""
     return frozenset(int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2))

@@ -32,7 +32,7 @@ from kbcore.extract.sources.guessing import Guess
 from kbcore.extract.sources.profiles import Signs
 from kbcore.extract.sources.recognition import SIGNS_BYTES, LookedAtFile, fits_content, fits_path
 from kbcore.extract.sources.source import ENDINGS, TEXTS, source_of, texts
-from kbcore.text.globs import common_folder, fixed_part, glob_set, matches
+from kbcore.text.globs import common_folder, fixed_part, glob_of, glob_set, matches
 
 SAMPLES: Final = 8
 """Files that are looked at of each folder."""
@@ -418,7 +418,8 @@ class _Detection:
                     alike.setdefault(key, (guess, []))[1].append((group, name))
         for guess, found in alike.values():
             files = [group.path(name) for group, name in found]
-            entry = {"glob": files if len(files) > 1 else files[0], **(guess.entry or {})}
+            globs = [glob_of(path) for path in files]
+            entry = {"glob": globs if len(globs) > 1 else globs[0], **(guess.entry or {})}
             name = ENDINGS[found[0][0].ending]
             proposal = self._try(Proposal(name, "sources", entry, 0, 0, 0), sources.EXTRACTOR, entry, files)
             if proposal.entities:
@@ -575,7 +576,7 @@ def placed(profile: str, files: Sequence[str]) -> dict[str, Any] | None:
         if len(folders) > 1 and ("**/" in glob or len(folders) > _MOST_FOLDERS):
             found.append(_below(common_folder(folders), tail))
         else:
-            found += [f"{folder}/{tail}" if folder else tail for folder in sorted(folders)]
+            found += [_in_folder(folder, tail) for folder in sorted(folders)]
     found = list(dict.fromkeys(found))
     return {"profile": profile, "glob": found if len(found) > 1 else found[0]} if found else None
 
@@ -590,10 +591,10 @@ def _tail(glob: str) -> str:
 def _covering(base: str, own: Sequence[str], others: Sequence[str], tail: str) -> list[str]:
     """Return globs that mean the files of these folders at or below a base, and of no other ones."""
     if len(own) == 1:
-        return [f"{own[0]}/{tail}" if own[0] else tail]
+        return [_in_folder(own[0], tail)]
     if base and not others:
         return [_below(base, tail)]
-    found = [f"{base}/{tail}" if base else tail] if base in own else []
+    found = [_in_folder(base, tail)] if base in own else []
     start = len(base) + 1 if base else 0
     for child in dict.fromkeys(one[start:].split("/")[0] for one in own if one != base):
         path = f"{base}/{child}" if base else child
@@ -606,8 +607,12 @@ def _at_or_below(folders: Iterable[str], path: str) -> list[str]:
     return [one for one in folders if f"{one}/".startswith(f"{path}/")]
 
 
+def _in_folder(folder: str, tail: str) -> str:
+    return f"{glob_of(folder)}/{tail}" if folder else tail
+
+
 def _below(folder: str, tail: str) -> str:
-    return f"{folder}/**/{tail}" if folder else f"**/{tail}"
+    return _in_folder(folder, f"**/{tail}")
 
 
 def _spread(names: Sequence[str], most: int) -> list[str]:

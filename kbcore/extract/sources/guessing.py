@@ -20,6 +20,7 @@ from kbcore.extract.sources.entry import Entry, folded
 from kbcore.extract.sources.recognition import LookedAtFile
 from kbcore.ids import check_id
 from kbcore.model.schema import CORE
+from kbcore.text.globs import glob_of
 
 _MOST_OF: Final = 0.8
 _NUMBERED_OF: Final = 0.6
@@ -178,7 +179,7 @@ def _of_headings(folder: str, names: Sequence[str], files: Sequence[LookedAtFile
     )
     items = {"heading": [shape.format(prefix=prefix) for shape in shapes]}
     entry = {"items": items, "type": type_, "id": f"{prefix}-{{number}}", "title": "title"}
-    return Guess(type_, having[0] if is_one else f"*{ending}", entry)
+    return Guess(type_, glob_of(having[0]) if is_one else f"*{ending}", entry)
 
 
 def of_table(path: str, entries: Sequence[Entry], items: str = "") -> Guess | None:

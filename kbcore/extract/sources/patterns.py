@@ -2,8 +2,10 @@
 
 A pattern is text with placeholders: ``{name}`` is one or more characters, as few as possible, ``{name:d}`` digits,
 ``{name:w}`` a word of letters, digits and ``_ . -``. A template has ``{name}``, with ``|slug``, ``|lower``, ``|upper``
-or a width such as ``|04`` behind the name. ``{{`` and ``}}`` are braces. No repetition is nested, so that
-the cost of a match is bounded by the length of the text to the power of the number of placeholders; texts are cut to
+or a width such as ``|04`` behind the name. ``{{`` and ``}}`` are braces.
+
+What is between two placeholders without a kind, or two stars of a glob, is taken where it fits first: a later place is
+no better. Only placeholders with a kind, and what is before these, are tried at several places. Texts are cut to
 ``MAX_MATCHED_CHARS``.
 """
 
@@ -22,7 +24,9 @@ from kbcore import limits
 MAX_MATCHED_CHARS: Final = 300
 """The beginning of a text that a pattern is compared with."""
 MAX_PLACEHOLDERS: Final = 3
-"""Placeholders of one pattern: with three, a text of 300 characters takes some milliseconds at the worst."""
+"""Placeholders of one pattern: of three with a kind, the cost grows with the cube of the length of a text."""
+MAX_SPANNING: Final = 2
+"""``**`` of a glob with placeholders."""
 MAX_PATTERN_CHARS: Final = limits.MAX_GLOB_CHARS
 
 _TOKEN: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
@@ -77,13 +81,36 @@ def _parts(text: str, *, separator: str) -> Iterator[str | _Slot]:
 
 @lru_cache(maxsize=1024)
 def _pattern(text: str) -> re.Pattern[str]:
-    expression, names = "", list[str]()
-    for part in _parts(text, separator=":"):
-        if isinstance(part, str):
-            expression += re.escape(part)
+    names = list[str]()
+    pieces = [
+        _Piece(re.escape(part), "")
+        if isinstance(part, str)
+        else _Piece(_group(part, names, _KINDS), part.suffix or "*")
+        for part in _parts(text, separator=":")
+    ]
+    return re.compile(_expression(pieces), re.DOTALL)
+
+
+class _Piece(msgspec.Struct, frozen=True):
+    """A part of an expression: ``kind`` is "" for text, ``*`` for what takes as little as possible of anything."""
+
+    text: str
+    kind: str
+
+
+def _expression(pieces: Sequence[_Piece]) -> str:
+    """Return the expression of pieces. What begins with ``*`` and is followed by another one is not tried again."""
+    out, held = "", ""
+    for piece in pieces:
+        if piece.kind:
+            out += f"(?>{held})" if held and piece.kind == "*" else held
+            held = piece.text if piece.kind == "*" else ""
+            out += "" if held else piece.text
+        elif held:
+            held += piece.text
         else:
-            expression += _group(part, names, _KINDS)
-    return re.compile(expression, re.DOTALL)
+            out += piece.text
+    return out + held
 
 
 def _group(slot: _Slot, names: list[str], kinds: Mapping[str, str]) -> str:
@@ -184,23 +211,30 @@ def plain_glob(glob: str) -> str:
     return re.sub(r"\{[^{},]*\}", "*", glob)
 
 
+_IN_GLOB: Final[Mapping[str, _Piece]] = {
+    "**/": _Piece("(?:[^/]+/)*", "**"),
+    "**": _Piece(".*", "**"),
+    "*": _Piece("[^/]*?", "*"),
+    "?": _Piece("[^/]", ""),
+}
+
+
 @lru_cache(maxsize=1024)
 def _path_pattern(glob: str) -> re.Pattern[str]:
-    expression, names = "", list[str]()
+    pieces, names = list[_Piece](), list[str]()
     for found in _GLOB_TOKEN.finditer(glob.removeprefix("./")):
         sign = found[0]
         if found[1] is not None:
             name, _, kind = found[1].partition(":")
-            expression += _group(_Slot(name, kind), names, _IN_PATH)
-        elif sign == "**/":
-            expression += "(?:[^/]+/)*"
-        elif sign == "**":
-            expression += ".*"
-        elif sign in "*?":
-            expression += "[^/]*" if sign == "*" else "[^/]"
+            pieces.append(_Piece(_group(_Slot(name, kind), names, _IN_PATH), kind or "*"))
+        elif sign in _IN_GLOB:
+            pieces.append(_IN_GLOB[sign])
         else:
-            expression += re.escape(sign)
-    return re.compile(expression)
+            pieces.append(_Piece(re.escape(sign), ""))
+    if names and sum(piece.kind == "**" for piece in pieces) > MAX_SPANNING:
+        message = f"it has placeholders and more than {MAX_SPANNING} `**`"
+        raise Unusable(message)
+    return re.compile(_expression(pieces), re.DOTALL)
 
 
 def glob_fault(glob: str) -> str:

@@ -31,6 +31,7 @@ def entries(text: str) -> Entries:
     result = Entries([], [*torn], is_complete=not torn)
     lines = plain.split("\n")
     enclosing: list[tuple[str, str]] = []
+    """The tags of the elements around a line, each with the UID of the innermost composite element up to it."""
     at = 0
     while at < len(lines):
         begun = _ELEMENT.match(lines[at])
@@ -54,12 +55,12 @@ def entries(text: str) -> Entries:
             continue
         entry, at = _element(lines, at, tag, result)
         uid = entry.values.get("UID", "")
-        above = next((one for name, one in reversed(enclosing) if one and name not in _TEXTS), "")
+        above = enclosing[-1][1] if enclosing else ""
         if above:
             entry.values["parent"] = above
             entry.tree.places[id(entry.values)]["parent"] = entry.line
         if bracket == "[[" or tag == "SECTION":
-            enclosing.append((tag, uid))
+            enclosing.append((tag, uid if uid and tag not in _TEXTS else above))
         if uid or tag not in _TEXTS:
             result.entries.append(entry)
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from functools import lru_cache
 from typing import Any, Final
 
@@ -79,8 +80,9 @@ def _trees(text: str, format_: str) -> list[TextTree]:
 
     starts = [(0, 1)]
     for found in _DOCUMENT.finditer(text):
+        at, line = starts[-1]
         end = min(found.end() + 1, len(text))
-        starts.append((end, text.count("\n", 0, end) + 1))
+        starts.append((end, line + text.count("\n", at, end)))
     if len(starts) == 1:
         return [yaml_salvage.read(text, 1)]
     ends = [*(at for at, _ in starts[1:]), len(text)]
@@ -93,33 +95,41 @@ def _toml(text: str) -> TextTree:
 
     try:
         root = tomllib.loads(text)
+        tree = TextTree(None, {}, [])
+        tree.root = _as_typed(root, tree, _lines_of_keys(text))
     except tomllib.TOMLDecodeError as error:
         at = re.search(r"line (\d+)", str(error))
-        problem = FileProblem(int(at[1]) if at else 0, "invalid_toml", f"this is no TOML: {error}", "Correct the line.")
-        return TextTree(None, {}, [problem], is_complete=False)
-    tree = TextTree(None, {}, [])
-    tree.root = _as_typed(root, tree, _lines_of_keys(text))
+        return _no_toml(int(at[1]) if at else 0, f"this is no TOML: {error}")
+    except RecursionError:
+        return _no_toml(0, "it is nested too deep to be read")
+    except ValueError as error:  # a number of more digits than Python reads
+        return _no_toml(0, f"it has a value that is not read: {error}")
     return tree
 
 
-def _lines_of_keys(text: str) -> dict[str, list[int]]:
+def _no_toml(line: int, message: str) -> TextTree:
+    problem = FileProblem(line, "invalid_toml", message, "Correct the line." if line else "Correct the file.")
+    return TextTree(None, {}, [problem], is_complete=False)
+
+
+def _lines_of_keys(text: str) -> dict[str, deque[int]]:
     """Return the lines on which each key is stated, in order: the library for TOML tells none."""
-    lines: dict[str, list[int]] = {}
+    lines: dict[str, deque[int]] = {}
     for number, line in enumerate(text.split("\n"), 1):
         found = re.match(r"""[ \t]*(?:\[+[ \t]*(?:[^\]]*\.)?)?["']?([\w-]+)["']?[ \t]*(?:=|\])""", line)
         if found:
-            lines.setdefault(found[1], []).append(number)
+            lines.setdefault(found[1], deque()).append(number)
     return lines
 
 
-def _as_typed(value: Any, tree: TextTree, lines: dict[str, list[int]]) -> Any:
+def _as_typed(value: Any, tree: TextTree, lines: dict[str, deque[int]]) -> Any:
     """Return a value of TOML as the other readers give them: text, lists and mappings, and their lines."""
     if isinstance(value, dict):
         at = {}
         found = {}
         for key, member in value.items():
-            known = lines.get(key, [])
-            at[key] = known.pop(0) if len(known) > 1 else next(iter(known), 1)
+            known = lines.get(key, ())
+            at[key] = known.popleft() if isinstance(known, deque) and len(known) > 1 else next(iter(known), 1)
             found[key] = _as_typed(member, tree, lines)
         tree.places[id(found)] = at
         return found

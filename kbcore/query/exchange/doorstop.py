@@ -31,14 +31,19 @@ def to_doorstop(graph: Graph) -> dict[str, bytes]:
     parts: dict[str, re.Match[str]] = {}
     numbers = set[tuple[str, int]]()
     separators: dict[str, str] = {}
+    spelt: dict[str, str] = {}
+    """The prefixes in the capitals in which they are met first: Doorstop takes others for the same."""
+    digits: dict[str, int] = {}
     for entity in graph.entities:
         found = _UID.fullmatch(entity["id"])
         if found is None or (found[1].lower(), int(found[3])) in numbers:
             continue
-        if separators.setdefault(found[1], found[2]) != found[2] or _is_other_case(found[1], separators):
+        is_other = spelt.setdefault(found[1].lower(), found[1]) != found[1]
+        if is_other or separators.setdefault(found[1], found[2]) != found[2]:
             continue
         numbers.add((found[1].lower(), int(found[3])))
         parts[entity["id"]] = found
+        digits[found[1]] = max(digits.get(found[1], 0), len(found[3]))
     links: dict[str, list[str]] = {}
     others: dict[str, list[dict[str, str]]] = {}
     for edge, type_, kind in relations(graph, parts):
@@ -48,10 +53,9 @@ def to_doorstop(graph: Graph) -> dict[str, bytes]:
             relation = {"edge": type_, "kind": kind, "to": edge["to"]}
             others.setdefault(edge["from"], []).append({name: one for name, one in relation.items() if one})
     files: dict[str, bytes] = {}
-    prefixes = sorted({found[1] for found in parts.values()})
+    prefixes = sorted(digits)
     for prefix in prefixes:
-        digits = max(len(found[3]) for found in parts.values() if found[1] == prefix)
-        settings: dict[str, Any] = {"digits": digits, "itemformat": "yaml"}
+        settings: dict[str, Any] = {"digits": digits[prefix], "itemformat": "yaml"}
         settings |= {"parent": prefixes[0]} if prefix != prefixes[0] else {}
         settings |= {"prefix": prefix, "sep": separators[prefix]}
         files[f"{prefix}/.doorstop.yml"] = _yaml({"settings": settings})
@@ -64,11 +68,6 @@ def to_doorstop(graph: Graph) -> dict[str, bytes]:
             item = _item(graph, entity, counts[prefix], links.get(key, []), others.get(key, []))
             files[f"{prefix}/{key}.yml"] = _yaml(item)
     return files
-
-
-def _is_other_case(prefix: str, known: Mapping[str, str]) -> bool:
-    """Tell whether a prefix was met before in other capitals: Doorstop takes both for one."""
-    return next(one for one in known if one.lower() == prefix.lower()) != prefix
 
 
 def _item(

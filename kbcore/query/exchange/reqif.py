@@ -47,6 +47,7 @@ def to_reqif(graph: Graph) -> bytes:
     stamped = f'LAST-CHANGE="{moment}"'
     out.append(f'<DATATYPE-DEFINITION-STRING IDENTIFIER="{_STRING}" {stamped} LONG-NAME="Text" MAX-LENGTH="65536"/>')
     out += ["</DATATYPES>", "<SPEC-TYPES>"]
+    places = {type_: {name: at for at, name in enumerate(listed)} for type_, listed in names.items()}
     for type_, listed in names.items():
         out += _object_type(f"_kb-type-{numbers[type_]}", type_, listed, moment)
     for name, key in ways.items():
@@ -55,7 +56,7 @@ def to_reqif(graph: Graph) -> bytes:
     out += ["</SPEC-TYPES>", "<SPEC-OBJECTS>"]
     for key, found in objects.items():
         type_ = entities[key]["type"]
-        out += _object(entities[key], found, f"_kb-type-{numbers[type_]}", names[type_])
+        out += _object(entities[key], found, f"_kb-type-{numbers[type_]}", places[type_])
     out += ["</SPEC-OBJECTS>", "<SPEC-RELATIONS>"]
     for at, (begin, end, name) in enumerate(related):
         out += [f'<SPEC-RELATION IDENTIFIER="_kb-edge-{at}" LAST-CHANGE="{moment}">']
@@ -97,12 +98,13 @@ def _object_type(key: str, type_: str, names: list[str], moment: str) -> Iterato
     yield "</SPEC-ATTRIBUTES></SPEC-OBJECT-TYPE>"
 
 
-def _object(entity: dict[str, Any], found: dict[str, str], type_: str, names: list[str]) -> Iterator[str]:
+def _object(entity: dict[str, Any], found: dict[str, str], type_: str, places: dict[str, int]) -> Iterator[str]:
+    """Yield an object; ``places`` are the numbers of the attributes of its type."""
     yield f'<SPEC-OBJECT IDENTIFIER="{_identifier(entity["id"])}" LAST-CHANGE="{moment_of(entity)}">'
     yield f"<TYPE><SPEC-OBJECT-TYPE-REF>{type_}</SPEC-OBJECT-TYPE-REF></TYPE><VALUES>"
     for name, text in found.items():
         yield f"<ATTRIBUTE-VALUE-STRING THE-VALUE={_quoted(text)}><DEFINITION>"
-        reference = f"{type_}-{names.index(name)}"
+        reference = f"{type_}-{places[name]}"
         yield f"<ATTRIBUTE-DEFINITION-STRING-REF>{reference}</ATTRIBUTE-DEFINITION-STRING-REF>"
         yield "</DEFINITION></ATTRIBUTE-VALUE-STRING>"
     yield "</VALUES></SPEC-OBJECT>"

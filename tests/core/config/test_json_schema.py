@@ -15,6 +15,7 @@ from kbcore.config.json_schema import schema
 from kbcore.config.settings import _KEYS, parse_config
 from kbcore.config.template import default_config_text
 from kbcore.errors import InvalidConfig
+from kbcore.extract.settings import BUILT_IN
 from kbcore.extract.sources import profiles
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -65,6 +66,8 @@ WRONG: list[dict[str, Any]] = [
     {"extractors": {"markdown": {"path": {}}}},
     {"extractors": {"code": {"path": []}}},
     {"extractors": {"gherkin": {"paths": {"req": []}}}},
+    {"extractors": {"code": {"path": ["src/**"]}}},
+    {"extractors": {"code": {"tests": 1}}},
     {"sources": SOURCE},
     {"sources": [{**SOURCE, "golb": "x"}]},
     {"sources": [{"type": "req", "id": "{id}"}]},
@@ -135,3 +138,9 @@ def properties(value: Any, path: str = "$") -> Iterator[tuple[str, dict[str, Any
 def test_the_documented_settings_are_found() -> None:
     places = [place for place, _ in documented()]
     assert {"configuration.md", "sources.md", "the default", "eip"} <= {*places}
+
+
+def test_the_keys_of_each_of_kb_own_extractors_are_known() -> None:
+    described = schema()["properties"]["extractors"]["properties"]
+    keys = {name: one["anyOf"][0]["properties"].keys() for name, one in described.items()}
+    assert keys == {name: members.keys() for name, members in BUILT_IN.items()}

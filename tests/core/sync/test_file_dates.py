@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 
 import pytest
 from hypothesis import given, settings
@@ -162,6 +163,44 @@ def test_a_damaged_cache_of_dates_costs_another_pass(project: Project, name: str
     commit(project, 5, "Bob")
     project.sync()
     assert dates(project, "REQ-3") == ("2020-01-05", "2020-01-05", "Bob")
+
+
+@pytest.mark.parametrize("time_s", [253_402_300_800, 99_999_999_999_999, 0])
+def test_a_commit_at_a_time_that_cannot_be_one_says_nothing_of_dates(project: Project, time_s: int) -> None:
+    project.write({PATH: req("REQ-1")})
+    commit(project, 3)
+    tree = git(project.root, "write-tree").strip()
+    text = f"tree {tree}\nauthor Ann <a@b> {time_s} +0000\ncommitter Ann <a@b> 1577836800 +0000\n\nx\n"
+    bad = subprocess.run(
+        ["git", "hash-object", "-t", "commit", "-w", "--literally", "--stdin"],
+        cwd=project.root, input=text, capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    git(project.root, "update-ref", "HEAD", bad)
+    project.sync()
+    created, updated, author = dates(project)
+    assert created == updated > "2026"
+    assert author is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("log.showRoot", "false"),
+        ("log.follow", "true"),
+        ("log.showSignature", "true"),
+        ("diff.orderFile", "not-there"),
+        ("i18n.logOutputEncoding", "ISO-8859-1"),
+        ("i18n.logOutputEncoding", "UTF-16"),
+    ],
+)
+def test_no_setting_of_git_changes_dates_and_authors(project: Project, name: str, value: str) -> None:
+    project.write({PATH: req("REQ-1")})
+    commit(project, 3, "Jürgen")
+    project.write({PATH: req("REQ-1", owner="ann")})
+    commit(project, 5)
+    git(project.root, "config", name, value)
+    project.sync()
+    assert dates(project) == ("2020-01-03", "2020-01-05", "Jürgen")
 
 
 EDITS = st.lists(

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kbcore.extract.facts import Facts, StatedEntity
+from kbcore.model.graph import Node
+from kbcore.sync.id_ownership import FileReading
+from kbcore.sync.moved_symbols import moved_symbols
 from tests.support.repository.project import Project
 
 CONFIG = '{"extractors": {"code": {"paths": ["src/**/*.py", "src/**/*.go"], "tests": ["tests/**/*.py"]}}}'
@@ -143,3 +147,43 @@ def test_an_edit_at_the_top_of_a_file_of_500_symbols_is_no_change_of_them(projec
     assert operations == 0
     project.sync({"src/a.py": f"import os\n\n\ndef first(): return 0\n\n\n{text}"})
     assert project.view().rows("select id from node where version > ?", [seq]) == [("src/a.py#first",)]
+
+
+SAME = "def main():\n    return run(read(1), write(2), check(3))\n"
+
+
+def test_the_same_code_in_several_files_follows_the_names_of_the_files(project):
+    project.sync({"src/a/x.py": SAME, "src/a/y.py": SAME})
+    implement(project, "src/a/x.py#main", "R-1")
+    implement(project, "src/a/y.py#main", "R-2")
+    project.sync({"src/a/x.py": None, "src/a/y.py": None, "src/b/y.py": SAME, "src/c/x.py": SAME})
+    assert implementing(project, "R-1") == ["src/c/x.py#main"]
+    assert implementing(project, "R-2") == ["src/b/y.py#main"]
+
+
+def place(path: str, name: str, body: str, sketch: str) -> StatedEntity:
+    fields = {"title": name, "attributes.file": path, "attributes.signature_hash": "s"}
+    fields |= {"attributes.body_hash": body, "attributes.body_sketch": sketch}
+    return StatedEntity(f"{path}#{name}", "symbol", fields, 1)
+
+
+def moved(before: list[StatedEntity], after: list[StatedEntity]) -> dict[str, str]:
+    """Return the later ids of symbols by their earlier ones."""
+    known = [
+        Node(one.id, {"type": one.type, **one.fields}, {"type": path}, "", "", path, 0, 0)
+        for one in before
+        if (path := str(one.fields["attributes.file"]))
+    ]
+    readings = [FileReading(path, "", "code", Facts()) for path in sorted({node.path for node in known})]
+    readings += [FileReading(str(one.fields["attributes.file"]), "", "code", Facts((one,))) for one in after]
+    renames = moved_symbols(readings, {node.path for node in known}, known, {node.id for node in known})
+    return {one.old: one.new for one in renames}
+
+
+@pytest.mark.parametrize("sketch", ["AAAA", ""])
+def test_many_symbols_with_the_same_code_are_paired_in_time_in_proportion_to_their_number(sketch):
+    number = 20_000
+    before = [place(f"a/{one}.py", "main", "b", sketch) for one in range(number)]
+    after = [place(f"b/{one}.py", "main", "b", sketch) for one in range(number)]
+    expected = {f"a/{one}.py#main": f"b/{one}.py#main" for one in range(number)} if sketch else {}
+    assert moved(before, after) == expected

@@ -159,9 +159,17 @@ def test_hostile_comments_are_read_in_time_in_proportion_to_their_length():
         "[" * 50_000,
         "[impl->" * 10_000,
         "Implements " + "A1" * 50_000,
+        "[impl->" + "a" * 200_000 + "]",
     ):
         text += f"# {many}\n"
     assert [one[2] for one in links(text)] == ["R"]
+
+
+def test_a_long_comment_is_read_in_time_in_proportion_to_its_length():
+    rows = "\n * - - - - - -" * 20_000
+    assert [one[2] for one in links(f"/*{rows}\n * Implements: REQ7\n{rows}*/\nlet a = 1\n", "src/a.js")] == ["REQ7"]
+    many = "@relation(R)\n" * 100_000
+    assert len(links(f"/*{many}*/\nlet a = 1\n", "src/a.js")) == 100_000
 
 
 def test_a_string_states_nothing():

@@ -11,6 +11,7 @@ from kbcore.config.settings import parse_config
 from kbcore.extract import gherkin, manifest, markdown
 from kbcore.extract.sources import extractor as sources
 from kbcore.extract.sources.detection import Configured, Detection, detect, possible_in
+from kbcore.text.globs import glob_fault
 
 BUILT_IN = (markdown.EXTRACTOR, manifest.EXTRACTOR, gherkin.EXTRACTOR)
 
@@ -48,6 +49,25 @@ def test_documents_that_the_defaults_read_are_not_proposed() -> None:
     assert not found.proposals
     assert not found.possible
     assert found.covered == 2
+
+
+FOLDERS = ["{{cookiecutter.slug}}", "a{b,c}", "{x", "pages[id]", "a*b", "!not", "back\\slash", "what?"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_with_signs_of_globs_in_its_name_is_proposed_by_a_glob_that_means_it(folder: str) -> None:
+    shapes = {
+        "adr/{0}-use-it.md": adr,
+        "rfcs/{0}.md": lambda n: front(id=f"RFC-{n}", rfc=n, title=f"T {n}", status="open"),
+        "{0}-list.csv": lambda n: f"id,title,status\nR-{n},T,open\nS-{n},U,open\n",
+        "specification.md": lambda _: "# S\n\n## REQ-1: a\n\n## REQ-2: b\n",
+    }
+    for shape, text in shapes.items():
+        files = {f"{folder}/{shape.format(n)}": text(n) for n in (1, 2, 3)}
+        [proposal] = found_in(files).proposals
+        assert (proposal.files, proposal.entities >= len(files)) == (len(files), True)
+        globs = proposal.value["glob"] if isinstance(proposal.value, dict) else proposal.value
+        assert not any(map(glob_fault, [globs] if isinstance(globs, str) else globs))
 
 
 def test_a_profile_is_proposed_by_its_name_where_its_own_glob_means_the_files() -> None:

@@ -31,6 +31,27 @@ def test_a_text_without_an_end_leaves_the_file_incomplete() -> None:
     assert [one.id for one in found.entities] == ["doc/a", "A"]
 
 
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.yaml", "---\n" * 1_000_000),
+        ("a.sdoc", "[[SECTION]]\n" * 100_000),
+        ("a.toml", "[[a]]\n" * 100_000),
+    ],
+    ids=["yaml", "strictdoc", "toml"],
+)
+def test_a_file_of_many_parts_is_read_in_time_in_proportion_to_its_length(path: str, text: str) -> None:
+    items = {"items": "$.b[*]"} if path == "a.toml" else {}
+    assert not read(path, text, glob=path, id="{id}", type="req", **items).entities
+
+
+@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000, "{a=" * 5000 + "1" + "}" * 5000])
+def test_toml_that_cannot_be_read_is_a_fault_of_the_file(value: str) -> None:
+    found = read("a.toml", f"id = 'A'\nb = {value}\n", glob="a.toml", id="{id}", type="req")
+    assert codes(found) == ["invalid_toml"]
+    assert not found.is_complete
+
+
 def test_lines_that_belong_to_nothing_are_warnings() -> None:
     assert codes(read("a.sdoc", f"hello\n{SDOC}what is this\n", profile="strictdoc")) == ["invalid_strictdoc"] * 2
 

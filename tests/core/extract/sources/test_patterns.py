@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 
 import pytest
@@ -102,6 +103,35 @@ def test_a_text_that_nearly_fits_is_refused_within_a_bounded_number_of_steps() -
     assert match(["{a}"], hostile) == {"a": "a" * MAX_MATCHED_CHARS}
 
 
+SHAPES = st.lists(st.sampled_from(["{}", "{:d}", "{:w}", "a", "1", "-", "ab"]), min_size=1, max_size=6)
+
+
+@given(SHAPES, st.text("a1-b", max_size=12))
+def test_the_parts_of_a_text_are_those_that_trying_all_places_gives(shapes: list[str], text: str) -> None:
+    names = iter("xyz")
+    pattern, expression, kinds = "", "", {"{}": ".+?", "{:d}": "[0-9]+", "{:w}": r"[A-Za-z0-9](?:[\w.-]*\w)?"}
+    for shape in shapes:
+        name = next(names, "") if shape in kinds else ""
+        if name:
+            pattern += shape.replace("{", "{" + name)
+            expression += f"(?P<{name}>{kinds[shape]})"
+        elif shape not in kinds:
+            pattern, expression = pattern + shape, expression + re.escape(shape)
+    found = re.fullmatch(expression, text)
+    assert match([pattern], text) == (found and found.groupdict())
+
+
+def test_a_name_that_nearly_fits_a_glob_is_refused_within_a_bounded_number_of_steps() -> None:
+    assert path_parts(["d/" + "*a" * 20 + "*{n:d}.md"], f"d/{'a' * 250}.md") == {}
+    assert path_parts(["d/" + "{a}a*{b}" + "*a" * 20 + "*b.md"], f"d/{'a' * 250}.md") == {}
+    assert path_parts(["**/a*/**/{n:d}.md"], f"{'a/' * 500}x.md") == {}
+
+
+def test_a_glob_with_placeholders_spans_folders_twice_at_the_most() -> None:
+    assert "more than 2 `**`" in glob_fault("**/a/**/b/**/{n:d}.md")
+    assert not glob_fault("**/a/**/b/**/*.md")
+
+
 @pytest.mark.parametrize(
     ("glob", "path", "expected"),
     [
@@ -110,6 +140,8 @@ def test_a_text_that_nearly_fits_is_refused_within_a_bounded_number_of_steps() -
         ("{area}/*.md", "docs/x.md", {"area": "docs"}),
         ("{area}/*.md", "docs/y/x.md", {}),
         ("docs/**", "docs/x", {}),
+        ("docs/*-{slug}.md", "docs/a-b-c.md", {"slug": "b-c"}),
+        ("docs/?-{slug}", "docs/a-b", {"slug": "b"}),
     ],
 )
 def test_the_placeholders_of_a_glob_name_parts_of_a_path(glob: str, path: str, expected: dict[str, str]) -> None:
