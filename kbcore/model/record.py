@@ -35,6 +35,8 @@ SYNC: Final = "sync"
 IMPORT: Final = "import"
 """The source of the records of an import: times, authors and sources in them are those that its file gave."""
 
+DML: Final = "dml:"
+"""The beginning of the sources of records that a program of DML writes; program, run and task follow."""
 SLEEP: Final = "sleep:"
 """The beginning of the sources of records that a sleep cycle writes; the number of the phase follows."""
 
