@@ -7,6 +7,7 @@
 - ``generators``: random inputs that mean something: histories, trees of documents, KIP.
 - ``views``: views in memory for tests of rules and queries.
 - ``oracles``: what the right answer is, computed slowly and obviously, or frozen by a release.
+- ``dml``: runs of programs, and a model that follows a script.
 - ``fuzz``: hostile inputs, and a guarded process that parses them.
 - ``guards``: programs with one guard taken out, and which test misses it.
 - ``docs``: the documentation as it is run and generated.
