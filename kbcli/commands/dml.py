@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from kbcore.dml import Budget
 
 app = group_of(
-    """Programs of DML: Prolog whose steps are tasks for a language model.
+    """Run programs whose steps are tasks for a language model.
 
-    `kb dml run kb:review` runs a program that KB ships, and any other one from its file. A program calls only the tools
-    that it is given, has the files of one folder at most, and changes nothing in the store unless it is allowed to."""
+    They are written in DML, which is Prolog. `kb dml run kb:review` runs a program that KB ships, and any other one from
+    its file. A program calls only the tools that it is given, has the files of one folder at most, and changes nothing
+    in the store unless it is allowed to."""
 )
 
 Texts = list[str] | None

@@ -55,4 +55,4 @@ class EventView:
         elif event.type == "trace":
             output.note_always(escape_controls(f"trace: {content} {json_text(event.data)}"))
         elif event.type == "finished" and event.outcome == "failure":
-            output.note("The program failed: it has no solution.")
+            output.note("The program failed: it found no way to do what it was asked.")

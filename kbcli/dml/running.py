@@ -18,7 +18,7 @@ from kbcore.dml import Budget, Model, run_dml
 from kbcore.dml.events import Event, Outcome, error_event
 from kbcore.dml.recording import RunName, new_run
 from kbcore.dml.run import Run
-from kbcore.dml.shipped import PREFIX, shipped_code
+from kbcore.dml.shipped import PREFIX, shipped, shipped_code
 from kbcore.errors import Interrupted, InvalidQuery, KBError
 from kbcore.text.escaping import escape_controls
 
@@ -53,6 +53,7 @@ def run_program(session: Session, asked: RunRequest) -> int:
     Raises: ``KBError`` where nothing was run, or the run could not be recorded; ``KeyboardInterrupt``.
     """
     code = code_of(asked.file, session.start)
+    _check_allowed(asked)
     name = new_run(name_of(asked.file))
     tools = RunTools(asked.tools, session.start, session.env, name, session.named_branch)
     try:
@@ -111,6 +112,19 @@ def folder_of(session: Session, name: str) -> Path:
         message = f"--workspace: there is no folder {escape_controls(str(folder))}."
         raise InvalidQuery(message, hint="Name a folder that exists.")
     return folder
+
+
+def _check_allowed(asked: RunRequest) -> None:
+    """Refuse to run a shipped program without what it needs. Raises: ``InvalidQuery``."""
+    if not asked.file.startswith(PREFIX):
+        return
+    program = shipped(asked.file.removeprefix(PREFIX))
+    policy = asked.tools.policy
+    refused = [name for name in program.tools if policy.refusal(name)]
+    refused += [name for name in program.writing if not asked.tools.allows_writing(name) and name not in refused]
+    if refused:
+        options = " ".join(f"--allow {name}" for name in program.tools)
+        raise InvalidQuery(f"{asked.file} needs the tools {', '.join(program.tools)}.", hint=f"Run it with {options}.")
 
 
 def _run_of(session: Session, asked: RunRequest, code: str, tools: RunTools) -> Run:

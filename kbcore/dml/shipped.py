@@ -16,26 +16,31 @@ PREFIX: Final = "kb:"
 
 
 class Shipped(msgspec.Struct, frozen=True):
-    """A program: its name, what it does, and KB's tools that it has to be allowed to call."""
+    """A program: its name, KB's tools that it calls, and those of them that have to be allowed to write."""
 
     name: str
-    does: str
     tools: tuple[str, ...]
+    writing: tuple[str, ...] = ()
 
 
 PROGRAMS: Final = (
-    Shipped("sleep", "Decides what the sleep cycle leaves for judgement.", ("kb_sleep", "execute_kip")),
-    Shipped("review", "Reviews a diff against the requirements.", ("kb_query",)),
-    Shipped("triage", "Sorts the violations of `kb check` by what to do about them.", ("kb_check", "kb_query")),
+    Shipped("sleep", ("kb_sleep", "execute_kip"), ("execute_kip",)),
+    Shipped("review", ("kb_query",)),
+    Shipped("triage", ("kb_check",)),
 )
+
+
+def shipped(name: str) -> Shipped:
+    """Return a shipped program. Raises: ``NotFound``."""
+    found = {one.name: one for one in PROGRAMS}
+    if name not in found:
+        hint = did_you_mean(name, [*found]) or f"There are {', '.join(PREFIX + one for one in found)}."
+        raise NotFound(f"KB ships no program {in_quotes(name[:100])}.", hint=hint)
+    return found[name]
 
 
 def shipped_code(name: str) -> str:
     """Return the text of a shipped program. Raises: ``NotFound``."""
-    names = [one.name for one in PROGRAMS]
-    if name not in names:
-        hint = did_you_mean(name, names) or f"There are {', '.join(PREFIX + one for one in names)}."
-        raise NotFound(f"KB ships no program {in_quotes(name[:100])}.", hint=hint)
-    data = pkgutil.get_data(__name__, f"programs/{name}.dml")
+    data = pkgutil.get_data(__name__, f"programs/{shipped(name).name}.dml")
     assert data is not None  # noqa: S101 - the file is part of the package
     return data.decode("utf-8")

@@ -73,7 +73,11 @@ def test_a_program_on_standard_input_cannot_be_answered(any_engine, kb):
 
 def test_a_program_that_fails_has_the_status_1(dml):
     ran = dml('agent_main :- output("x"), fail.')
-    assert (ran.status, ran.out, ran.err) == (1, "x\n", "The program failed: it has no solution.\n")
+    assert (ran.status, ran.out, ran.err) == (
+        1,
+        "x\n",
+        "The program failed: it found no way to do what it was asked.\n",
+    )
     assert events(dml("agent_main :- fail.", "--json"))[-1]["outcome"] == "failure"
 
 
@@ -109,6 +113,20 @@ def test_a_file_that_is_not_there_is_an_event_too(any_engine, kb):
     ran = kb("dml", "run", "nowhere.dml", "--json")
     assert (ran.status, [one["type"] for one in events(ran)]) == (2, ["error", "finished"])
     assert kb("dml", "run", "kb:nothing").status == kb("dml", "run", "kb:nothing", "--json").status == 64
+
+
+@pytest.mark.parametrize("words", [(), ("--allow", "kb_*"), ("--deny", "execute_kip")])
+def test_a_shipped_program_is_not_run_without_the_tools_that_it_needs(any_engine, synced, kb, words):
+    ran = kb("dml", "run", "kb:sleep", *words)
+    assert (ran.status, ran.out) == (2, "")
+    assert "hint: Run it with --allow kb_sleep --allow execute_kip." in ran.err
+
+
+def test_a_shipped_program_runs_by_its_name(any_engine, synced, kb):
+    ran = kb("dml", "run", "kb:sleep", "--allow", "kb_sleep", "--allow", "execute_kip", "--record")
+    assert (ran.status, ran.out) == (0, "0 decided, 0 left.\n")
+    [event] = kb("query", "Event", "--json").json["entities"]
+    assert event["attributes"]["program"] == "kb:sleep"
 
 
 def test_params_are_json_or_text_and_arguments_go_by_position(dml):

@@ -44,6 +44,14 @@ def run(root: Path, engine, name: str, model: Script, **options):
     return ran_with_kb(root, engine, shipped_code(name), allows(*tools_of(name)), model=model, **options)
 
 
+def sent(model: Script) -> int:
+    """Return how many characters a model was sent in all requests, the descriptions of tools included."""
+    messages = sum(
+        len(one.text) + sum(len(str(c.arguments)) for c in one.calls) for asked in model.asked for one in asked
+    )
+    return messages + sum(len(str(tools)) for tools in model.offered)
+
+
 def test_an_unknown_program_is_refused_with_the_nearest_name():
     with pytest.raises(NotFound) as refused:
         shipped_code("slep")
@@ -76,7 +84,7 @@ def test_the_sleep_program_decides_each_item_with_one_turn(tmp_path, any_engine)
     ]
     assert ran.answers == ["4 decided, 2 left."]
     assert [code for code, _ in ran.notes] == ["tool_failed"]
-    assert (ran.run.spent.rounds, model.left) == (6, 0)
+    assert (ran.run.spent.rounds, model.left, sent(model) < 15_000) == (6, 0, True)
     assert kip.work().counts == {"unsorted": 1, "domain": 1}
     assert kip.domains("Preference:milk") == {"Domain:Drinks"}
     kip.project.close()
@@ -122,7 +130,7 @@ def test_the_review_fails_where_a_requirement_is_violated(project, tmp_path, any
     assert "Text 1." in model.asked[1][-1].text
     assert DIFF in model.asked[1][1].text
     assert len(model.asked[2]) == 3, "a requirement is judged without those before it"
-    assert ran.run.spent.rounds == 3
+    assert (ran.run.spent.rounds, sent(model) < 5_000) == (3, True)
     fine = run(
         project.root, any_engine, "review", Script(done(Ids=["REQ-2"]), done(Verdict="fine", Why="?")), **options
     )
@@ -158,7 +166,7 @@ def test_the_triage_shows_each_violation_with_one_turn(project, any_engine):
     assert sorted_.endswith("It is to be written.")
     assert len(rest) == 2
     assert ran.answers == ["Violations: 3, sorted: 3."]
-    assert ran.run.spent.rounds == 1
+    assert (ran.run.spent.rounds, sent(model) < 3_000) == (1, True)
     assert '"number":3' in model.asked[0][-1].text
 
 
