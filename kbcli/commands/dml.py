@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 app = group_of(
     """Run programs whose steps are tasks for a language model.
 
-    They are written in DML, which is Prolog. `kb dml run kb:review` runs a program that KB ships, and any other one from
+    They are written in DML, which is Prolog. `kb dml run kb:review` runs a program that KB ships, and any other from
     its file. A program calls only the tools that it is given, has the files of one folder at most, and changes nothing
     in the store unless it is allowed to."""
 )
