@@ -6,7 +6,9 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -184,6 +186,34 @@ def test_a_recorded_run_is_one_event_and_is_taken_back_as_a_whole(any_engine, sy
     assert kb("query", "--json").json["entities"] == before
 
 
+def test_a_secret_of_a_param_is_neither_recorded_nor_shown(any_engine, synced, kb):
+    secret = "q8Zr2vKp9WxT4nBs7Lyd"
+    code = 'agent_main :- param("token", T), string_length(T, N), answer("{N}").'
+    write(synced, {"s.dml": code})
+    ran = kb("dml", "run", "s.dml", "--param", f"token={secret}", "--record", "--json")
+    assert events(ran)[0]["content"] == "20"
+    journals = list(synced.rglob("journal-*.jsonl"))
+    assert journals
+    assert all(secret not in one.read_text(encoding="utf-8") for one in journals)
+    assert secret not in ran.out + ran.err
+
+
+def test_a_program_without_tools_of_kb_imports_none_of_them(any_engine, tmp_path):
+    write(tmp_path, {"a.dml": 'agent_main :- answer("x").'})
+    watched = ["kbmcp", "mcp_types", "anyio", "pydantic", "duckdb", "kbcore.view", "kbcore.kip"]
+    script = f"import sys; from kbcli.app import main; main(); print(sorted({watched} & sys.modules.keys()))"
+    script = script.replace(str(watched), f"set({watched})")
+    done = subprocess.run(
+        [sys.executable, "-c", script, "dml", "run", "a.dml"],
+        cwd=tmp_path,
+        env=environment(engine_variables("auto")),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "x\n[]\n"
+
+
 def test_a_run_that_fails_or_ends_with_an_error_is_recorded_too(any_engine, synced, kb):
     for code, outcome, status in (
         ("agent_main :- fail.", "failure", 1),
@@ -218,13 +248,13 @@ def test_two_recorded_runs_at_once_are_taken_back_each_by_itself(any_engine, syn
     assert kb("query", "Event", "--json").json["entities"] == []
 
 
-def started(folder: Path, code: str, *words: str) -> subprocess.Popen[bytes]:
+def started(folder: Path, code: str, *words: str, engine: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start a run in a process of its own, and wait until its program has begun."""
     write(folder, {"loop.dml": code})
     process = subprocess.Popen(
         [*program(), "dml", "run", "loop.dml", "--json", *words],
         cwd=folder,
-        env=environment(engine_variables("auto")),
+        env=environment(engine),
         stdout=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
     )
@@ -247,8 +277,8 @@ def all_ended(pids: list[int], within_s: float) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_run_and_its_engine(tmp_path, number):
-    process = started(tmp_path, LOOP)
+def test_a_signal_ends_the_run_and_its_engine(tmp_path, engine, number):
+    process = started(tmp_path, LOOP, engine=engine)
     engines = engines_of(process.pid)
     assert engines
     process.send_signal(number)
@@ -260,7 +290,9 @@ def test_a_signal_ends_the_run_and_its_engine(tmp_path, number):
 
 def test_a_killed_run_leaves_a_record_that_is_taken_back(any_engine, synced, kb):
     code = WRITE.replace('answer("written")', "log(begun), repeat, fail")
-    process = started(synced, code, "--arg", "REQ-7", "--allow", "kb_upsert", "--record")
+    process = started(
+        synced, code, "--arg", "REQ-7", "--allow", "kb_upsert", "--record", engine=engine_variables("auto")
+    )
     engines = engines_of(process.pid)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
