@@ -288,6 +288,21 @@ def test_a_signal_ends_the_run_and_its_engine(tmp_path, engine, number):
     assert all_ended(engines, 30)
 
 
+def test_a_signal_ends_a_run_whose_engine_is_made_for_the_first_time(tmp_path, engine):
+    write(tmp_path, {"loop.dml": LOOP})
+    process = subprocess.Popen(
+        [*program(), "dml", "run", "loop.dml"],
+        cwd=tmp_path,
+        env=environment(engine) | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
+    )
+    while not (made := engines_of(process.pid)):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert all_ended(made, 30)
+    assert list((tmp_path / "cache/kb/prolog").iterdir()) == []
+
+
 def test_a_killed_run_leaves_a_record_that_is_taken_back(any_engine, synced, kb):
     code = WRITE.replace('answer("written")', "log(begun), repeat, fail")
     process = started(
