@@ -21,8 +21,9 @@ def show(output: Output, tools: Toolset) -> None:
         output.document({"tools": [_as_json(tool) for tool in found]})
         return
     for tool in found:
-        name = output.styled(tool.name, "bold")
-        output.data(escape_controls(f"{tool.name}({', '.join(_arguments(tool))})").replace(tool.name, name, 1) + "\n")
+        name = output.styled(escape_controls(tool.name), "bold")
+        arguments = escape_controls(", ".join(_arguments(tool)))
+        output.data(f"{name}({arguments})\n")
         for line in output.wrapped(escape_controls(" ".join(tool.description.split())), _INDENT):
             output.data(f"{line}\n")
 
@@ -38,6 +39,13 @@ def _as_json(tool: Tool) -> dict[str, Any]:
 
 
 def _arguments(tool: Tool) -> list[str]:
-    """Return the names of the arguments; those that may be left out are in brackets."""
+    """Return the arguments with their types; those that may be left out are in brackets."""
     required = tool.parameters.get("required", [])
-    return [name if name in required else f"[{name}]" for name in tool.parameters.get("properties", {})]
+    shown = {name: _typed(name, schema) for name, schema in tool.parameters.get("properties", {}).items()}
+    return [text if name in required else f"[{text}]" for name, text in shown.items()]
+
+
+def _typed(name: str, schema: dict[str, Any]) -> str:
+    """Return an argument with its type, without one where it has several."""
+    type_ = schema.get("type")
+    return f"{name}: {type_}" if isinstance(type_, str) else name

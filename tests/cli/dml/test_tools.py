@@ -18,7 +18,7 @@ def test_the_tools_of_kb_and_of_a_file_are_listed_with_their_schemas(kb, tmp_pat
     assert (found[0]["of"], found[1]["of"]) == ("file", "kb")
     assert {one["name"] for one in found if one["needs_allow"]} == {"kb_upsert", "kb_delete"}
     ran = kb("dml", "tools", "--tools", "t.py", cwd=tmp_path)
-    assert ran.out.startswith("words(text, [at_least])\n  Count words.\nkb_query([type], ")
+    assert ran.out.startswith("words(text: string, [at_least: integer])\n  Count words.\nkb_query([type: string], ")
 
 
 @pytest.mark.parametrize(
