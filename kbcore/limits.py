@@ -69,6 +69,11 @@ MAX_PROGRAM_FILE_BYTES: Final = 16 * MIB
 """A file that a program reads or writes."""
 MAX_MODEL_ANSWER_BYTES: Final = 16 * MIB
 """An answer of a server of language models."""
+MAX_RUN_NUMBER: Final = 10**15
+"""Steps, turns of models and tokens that the budget of a run may name."""
+MAX_RUN_S: Final = 7 * 24 * 3600
+"""The time of a run that a budget may name."""
+MAX_RUN_COST_USD: Final = 1_000_000
 MAX_TOOL_RESULT_CHARS: Final = 100_000
 """Of the result of a tool, what a model is told."""
 MIN_ADDRESS_BYTES: Final = 768 * MIB

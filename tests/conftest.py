@@ -52,8 +52,9 @@ SLOW_FILES = {
         "prolog push_fetch redact renaming share share_doctor share_hook share_pack share_private shared_writers "
         "signals sleep startup terminal undo upkeep watch without_prolog"
     ),
-    "core/dml": "openai_model openai_programs",
+    "cli/dml": "compile_program run tools",
     "core/editing": "renamed_files renamed_suspects renaming",
+    "core/dml": "compiling openai_model openai_programs shipped",
     "core/kip": "unrecorded",
     "core/kip/kml": "contested dry_run export export_laws",
     "core/logic": "large_clauses reading_laws",
@@ -69,8 +70,8 @@ SLOW_FILES = {
     "docs": "console_blocks",
     "mcp": (
         "branches call_queue check concurrency conformance damage extras former_ids history interruption listing "
-        "logic logic_servers messages_not_read planted progress prompts query resolving sharing sleeping startup "
-        "streams subscriptions writing"
+        "logic logic_servers messages_not_read planted program_tools progress prompts query resolving sharing "
+        "sleeping startup streams subscriptions writing"
     ),
 }
 """They start programs, wait or hurt a store, as do the tests with the marks ``sliced`` and ``one_engine``: `make quick`

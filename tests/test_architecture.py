@@ -39,7 +39,7 @@ FLOORS = {
     "kbmcp": """
         protocol
         tools
-        resources
+        resources program_tools
         serving
         server
     """,
@@ -49,12 +49,17 @@ FLOORS = {
         invocation
         views
         input check kip prolog demo
+        dml
         commands
         app
     """,
 }
-# The one module of a front end that another one imports, and where: `kb mcp` is the same program as `kb-mcp`.
-SHARED_FRONT_END = ("kbmcp.server", "kbcli/commands/mcp.py")
+# The modules of a front end that another one imports, and where: `kb mcp` is the same program as `kb-mcp`, and programs
+# of DML call the tools of the server.
+SHARED_FRONT_END = {
+    ("kbmcp.server", "kbcli/commands/mcp.py"),
+    ("kbmcp.program_tools", "kbcli/dml/program_tools.py"),
+}
 FLOOR_OF = {
     f"{package}.{room}": (number, place if (package, number) == ("kbcore", 0) else 0)
     for package, floors in FLOORS.items()
@@ -95,6 +100,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbmcp/resources/pages.py",
         "kbcli/invocation/command_tree.py",
         "kbcli/commands/demo.py",
+        "kbcli/dml/tools_file.py",
         "kbcore/extract/registry.py",
         "kbcore/extract/entry_points.py",
         "kbcore/extract/code/languages.py",
@@ -151,6 +157,7 @@ OPENERS = {
     "kbcli/hooks/files.py": "git's hooks, and the configuration of programs that write them",
     "kbcore/storage/replacing.py": "files that are not KB's own, and are changed when a command is asked to",
     "kbcli/clients/installing.py": "the configuration files of MCP clients",
+    "kbcore/storage/user_cache.py": "what is kept in the cache folder of the user",
     "kbcore/storage/scratch.py": "folders of the user and of the process, outside of every store",
     "kbcore/view/sandbox_worker.py": "the size of its own process",
     "kbcore/process/system_limits.py": "the size of its own process",
@@ -245,7 +252,7 @@ def imports_upwards(module: Module) -> Iterator[str]:
         yield f"1 is in no room: give {own} a floor in this file"
     for line, name in imports_of(module):
         other = room_of(name)
-        is_shared = (room_of(name), module.place) == SHARED_FRONT_END
+        is_shared = (room_of(name), module.place) in SHARED_FRONT_END
         if name.split(".")[0] in forbidden and not is_shared:
             yield f"{line} imports {name} of a front end"
         if name.split(".")[0] != package or other in {own, f"{package}.__version__"}:

@@ -39,7 +39,8 @@ def run(
     session = session_of(ctx)
     if command is not None and file is not None:
         raise InvalidQuery("A command and --file contradict each other.", hint="Give one of the two.")
-    from kbcli.kip.requests import parameters_of, request_of
+    from kbcli.invocation.parameters import parameters_of
+    from kbcli.kip.requests import request_of
 
     parameters = parameters_of(param or ())
     if command is None and file is None and session.output.is_interactive and not session.output.is_json:

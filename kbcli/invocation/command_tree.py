@@ -33,6 +33,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "show": Listed("show", "Show one entity with its edges and history, or one record."),
     "kip": Listed("kip", "Run commands of KIP on the branch."),
     "prolog": Listed("prolog", "Run goals of Prolog on the clauses and the graph of the branch."),
+    "dml": Listed("dml", "Run programs whose steps are tasks for a language model."),
     "sleep": Listed("sleep", "Maintain the memory of agents in KIP."),
     "new": Listed("new", "Make an entity with the next free id of its type."),
     "set": Listed("set", "Set fields of one entity, as one record."),
@@ -77,7 +78,7 @@ COMMANDS: Final[dict[str, Listed]] = {
 TASKS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": ("init", "demo"),
     "Keep the store in step with the files": ("sync", "sources", "watch", "status"),
-    "Find and show": ("query", "show", "kip", "prolog", "impact", "graph", "schema"),
+    "Find and show": ("query", "show", "kip", "prolog", "dml", "impact", "graph", "schema"),
     "Change facts by hand": ("new", "set", "rename", "link", "unlink", "confirm", "apply", "delete", "id"),
     "Find what is missing or wrong": ("check", "coverage", "results"),
     "Show the history, and undo": ("log", "diff", "revert", "rollback"),

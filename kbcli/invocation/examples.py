@@ -51,6 +51,14 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     ),
     "prolog install": (("kb prolog install", "an engine for a machine without SWI-Prolog"),),
     "prolog engines": (("kb prolog engines", "see which engine is used, and what is missing"),),
+    "dml run": (
+        ("kb dml run research.dml --param Topic=tea", "with the model of KB_DML_MODEL"),
+        ("kb dml run kb:review --workspace . --param diff=x.diff", "a program that KB ships"),
+        ("kb dml run kb:sleep --allow kb_sleep --allow execute_kip --record", "one that may write"),
+        ("kb dml run notes.dml --tools tools.py --json", "with tools of your own, for a program"),
+    ),
+    "dml tools": (("kb dml tools --tools tools.py", "see what a program may call"),),
+    "dml compile": (("kb dml compile research.md", "write research.dml by a model"),),
     "sleep": (
         ("kb sleep --dry-run", "see what a cycle would do"),
         ("kb sleep --phase 4 --phase 9", "give a domain to what has none, and write that down"),

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kbcli.invocation import prompt
+from kbcli.invocation.parameters import parameters_of
 from kbcli.kip import answers
 from kbcli.kip.answers import write_answer
-from kbcli.kip.requests import is_whole, parameters_of, request_of
+from kbcli.kip.requests import is_whole, request_of
 from kbcli.kip.run_request import carried_out, names
 from kbcore.errors import KBError, KipRefused
 from kbcore.kip.errors import envelope

@@ -1,47 +1,18 @@
-"""A request of KIP from the command line: where its text comes from, and what its parameters are."""
+"""A request of KIP from the command line: the commands of a text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from kbcore.errors import InvalidQuery, KipRefused
+from kbcore.errors import KipRefused
 from kbcore.kip.errors import RESOURCE, placed, refused
 from kbcore.kip.parsing import spans
 from kbcore.kip.request import CommandText, KipRequest
 from kbcore.limits import MAX_CHANGESET_BYTES, MAX_KIP_COMMANDS
-from kbcore.text import json_reader
-from kbcore.text.escaping import in_quotes
 
-_JSON: Final = frozenset('{["-0123456789tfn')
-"""The characters that a JSON value begins with."""
 _MOST_BLANKS: Final = 8 * MAX_CHANGESET_BYTES
 """A stand-in for the places of all commands of a text."""
-
-
-def parameters_of(words: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters that are given as ``NAME=VALUE``: JSON where the value is JSON, else text.
-
-    Raises: ``InvalidQuery``.
-    """
-    found: dict[str, Any] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        name = name.strip().removeprefix(":")
-        if not equals or not name:
-            hint = 'For example --param name=Alice, or --param \'tags=["a", "b"]\'.'
-            raise InvalidQuery(f"--param {in_quotes(word[:100])} is no NAME=VALUE.", hint=hint)
-        if name in found:
-            raise InvalidQuery(f"--param {in_quotes(name[:100])} is given twice.", hint="Leave one of the two out.")
-        found[name] = _value(value)
-    return found
-
-
-def _value(text: str) -> Any:
-    if text[:1] not in _JSON:
-        return text
-    tree = json_reader.read(text)
-    return text if tree.problems else tree.root
 
 
 def request_of(text: str, parameters: Mapping[str, Any], *, dry_run: bool) -> KipRequest:

@@ -154,6 +154,12 @@ class Output:
         if not self.is_quiet:
             self.note_always(text)
 
+    def part(self, text: str) -> None:
+        """Write a part of a line on standard error, which is no part of the answer: it comes bit by bit."""
+        if not self.is_quiet:
+            self.flush()
+            self._draw(text)
+
     def note_always(self, text: str) -> None:
         """Do as ``note``, also with ``--quiet``: without it the answer would mislead."""
         if self._waits_for_pager:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.dml.model import Usage
+from kbcore.errors import ResourceLimit
 
 TASK_ROUNDS: Final = 50
 
@@ -70,3 +71,10 @@ class BudgetExceeded(Exception):
         super().__init__(name)
         self.name = name
         self.most = most
+
+    def as_error(self, spent: Spent) -> ResourceLimit:
+        """Return the error that a user sees, with what was used."""
+        option = self.name.partition("_")[0]
+        hint = f"Give it more (`--{option}`, in Python the field of `Budget`), or look with `--trace` at what it does."
+        data = {"budget": self.name, "spent": spent.as_json()}
+        return ResourceLimit(f"The run has used its budget of {self.most}.", hint=hint, data=data)

@@ -6,6 +6,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from kbcore.errors import KBError
+
 EventType = Literal["output", "log", "answer", "input_required", "error", "finished", "stream", "tool_call", "trace"]
 Outcome = Literal["success", "failure", "error"]
 
@@ -36,3 +38,10 @@ class Event(msgspec.Struct, frozen=True):
             return {"type": self.type, "prompt": self.prompt}
         code = {"code": self.code} if self.code else {}
         return {"type": self.type, "content": self.content, **code, **self.data}
+
+
+def error_event(error: KBError) -> Event:
+    """Return the event that says what ended a run."""
+    details = [one.as_json() for one in error.details]
+    data: dict[str, Any] = {"hint": error.hint, "details": details} if details else {"hint": error.hint}
+    return Event("error", error.message, code=error.code, data=data | error.data)

@@ -21,7 +21,7 @@ from kbcore.dml.memory import Memory
 from kbcore.dml.model import Message, ModelFailed, StreamingModel, ToolCall, ToolSpec, Turn
 from kbcore.dml.options import OnInput, Options
 from kbcore.dml.program import Program, ProgramTool
-from kbcore.dml.tools import ToolFailed
+from kbcore.dml.tools import Origin, ToolFailed
 from kbcore.dml.values import NotAValue, read_number, term_of, text_of
 from kbcore.logic.engine.terms import listed, string
 from kbcore.text.wording import pluralize
@@ -54,6 +54,9 @@ class Requests:
         self._emit = emit
         self._active: list[str] = []
         """The tools of the program that run now, the innermost last."""
+        self._tasks: list[int] = []
+        """The numbers of the tasks that are worked on now, the innermost last."""
+        self._begun_tasks = 0
         self._actions: Final[dict[str, Callable[[dict[str, Any], int], Awaitable[str]]]] = {
             "message": self._message,
             "fresh_context": self._fresh_context,
@@ -162,7 +165,7 @@ class Requests:
         try:
             arguments = tool.bound(request["arguments"], request["named"])
             await self.tell(Event("tool_call", name, data={"arguments": arguments}))
-            result = await tool.call(arguments)
+            result = await tool.call(arguments, Origin(self._tasks[-1] if self._tasks else self._begun_tasks))
             return _done(f"value({term_of(result)})", node)
         except (ToolFailed, NotAValue) as error:
             return await self._not_done(name, f"The tool `{name}` failed: {error}.", "tool_failed")
@@ -183,6 +186,8 @@ class Requests:
             ask_user=partial(self._asked, self._on_input) if self._on_input else None,
             most_rounds=self._budget.task_rounds,
         )
+        self._begun_tasks += 1
+        self._tasks.append(self._begun_tasks)
         try:
             ended, node = await run_task(task, node, services)
         except ModelFailed as error:
@@ -190,6 +195,8 @@ class Requests:
             return f"raise(model_error({string(str(error))}),task)"
         except _Again as again:
             return f"raise_again({again.number})"
+        finally:
+            self._tasks.pop()
         if isinstance(ended, Failed):
             await self.tell(Event("log", f"A task failed: {ended.reason}.", code="task_failed"))
             return "failed"

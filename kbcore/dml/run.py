@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kbcore.dml.budget import Budget, BudgetExceeded, Spent
 from kbcore.dml.engine_thread import EngineThread
-from kbcore.dml.events import Event, Outcome
+from kbcore.dml.events import Event, Outcome, error_event
 from kbcore.dml.findings import sentence
 from kbcore.dml.memory import ROOT
 from kbcore.dml.model import Message, Model
@@ -149,19 +149,12 @@ class Run:
         """Run the program and tell its events; the last one says how it ended."""
         try:
             outcome = await self._outcome()
-        except asyncio.CancelledError:
-            await self._engine.end()
-            raise
         except KBError as error:
             self.error, outcome = error, "error"
         finally:
             await self._engine.end()
         if self.error is not None:
-            details = [one.as_json() for one in self.error.details]
-            data = {"hint": self.error.hint, "details": details} if details else {"hint": self.error.hint}
-            await self._events.put(
-                Event("error", self.error.message, code=self.error.code, data=data | self.error.data)
-            )
+            await self._events.put(error_event(self.error))
         await self._events.put(Event("finished", outcome=outcome, data={"spent": self.spent.as_json()}))
 
     async def _outcome(self) -> Outcome:
@@ -223,9 +216,7 @@ class Run:
 
     def _exceeded(self, name: str, most: str) -> ResourceLimit:
         """Return the error for a budget that is used up, with what the run has used."""
-        message = f"The run has used its budget of {most}."
-        hint = f"Give it more (`{name}`), or look with a trace at what it does."
-        return ResourceLimit(message, hint=hint, data={"budget": name, "spent": self.spent.as_json()})
+        return BudgetExceeded(name, most).as_error(self.spent)
 
 
 def _program_error(reply: Mapping[str, Any]) -> ProgramFailed:

@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -24,10 +25,17 @@ class ToolFailed(Exception):
     """A tool could not be called, or raised. The goal fails, and the reason is logged."""
 
 
+class Origin(msgspec.Struct, frozen=True):
+    """Where in a run a tool is called: in or after which task, counted from 1; 0 before the first one."""
+
+    task: int = 0
+
+
 class Tool(msgspec.Struct, frozen=True):
     """One tool. ``parameters`` is the JSON Schema of its arguments, ``validated`` makes them fit for the function.
 
     ``writes`` says that it changes something: such a tool is only run where a policy allows it by name.
+    ``takes_origin`` says that its function takes an ``Origin`` before the arguments.
     """
 
     name: str
@@ -36,6 +44,7 @@ class Tool(msgspec.Struct, frozen=True):
     execute: Callable[..., Any]
     validated: Callable[[dict[str, Any]], dict[str, Any]]
     writes: bool = False
+    takes_origin: bool = False
 
     def bound(self, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments by name; those without a name are those of the schema in its order.
@@ -52,7 +61,7 @@ class Tool(msgspec.Struct, frozen=True):
             raise ToolFailed(f"the argument {twice[0]} was given twice")
         return found | dict(named)
 
-    async def call(self, arguments: dict[str, Any]) -> Any:
+    async def call(self, arguments: dict[str, Any], origin: Origin = Origin()) -> Any:  # noqa: B008 - frozen
         """Return the result as a value of JSON. A function that is not async runs in a thread.
 
         Raises:
@@ -63,10 +72,11 @@ class Tool(msgspec.Struct, frozen=True):
         except ValueError as error:
             raise ToolFailed(_reason(error)) from error
         try:
+            before = (origin,) if self.takes_origin else ()
             if inspect.iscoroutinefunction(self.execute):
-                result = await self.execute(**fitting)
+                result = await self.execute(*before, **fitting)
             else:
-                result = await asyncio.to_thread(self.execute, **fitting)
+                result = await asyncio.to_thread(self.execute, *before, **fitting)
                 if inspect.isawaitable(result):
                     result = await result
         except Exception as error:  # whatever a tool raises is its failure, not the program's
@@ -82,6 +92,8 @@ class Toolset:
 
     def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = (), policy: Policy | None = None) -> None:
         self._tools: dict[str, Tool] = {}
+        self._makers: dict[str, Callable[[], Tool]] = {}
+        """What makes the tools that are made when they are first looked for, by their names."""
         self.policy = policy
         for one in tools:
             self.add(one if isinstance(one, Tool) else tool_of(one))
@@ -90,9 +102,18 @@ class Toolset:
         """Add a tool. Raises: ``ValueError`` where its name is taken or no name."""
         if not NAME.fullmatch(tool.name):
             raise ValueError(f"{tool.name!r} is no name of a tool: letters, digits and `_`, at most 64")
-        if tool.name in self._tools:
-            raise ValueError(f"there are two tools with the name {tool.name}")
+        self._refuse_known(tool.name)
         self._tools[tool.name] = tool
+
+    def add_later(self, names: Iterable[str], make: Callable[[str], Tool]) -> None:
+        """Add tools of which each is made when it is first looked for. Raises: ``ValueError`` where a name is taken."""
+        for name in names:
+            self._refuse_known(name)
+            self._makers[name] = partial(make, name)
+
+    def _refuse_known(self, name: str) -> None:
+        if name in self._tools or name in self._makers:
+            raise ValueError(f"there are two tools with the name {name}")
 
     def register_tool(self, name: str, description: str, parameters: Any, execute: Callable[..., Any]) -> None:
         """Add a tool with this name. ``parameters`` is a pydantic model, or None for the signature of the function.
@@ -109,20 +130,28 @@ class Toolset:
 
     def under(self, policy: Policy) -> Toolset:
         """Return the same tools under another policy."""
-        return Toolset(self._tools.values(), policy)
+        found = Toolset(self._tools.values(), policy)
+        found._makers = dict(self._makers)
+        return found
 
     def find(self, name: str) -> Tool | None:
         """Return the tool with a name."""
+        if name not in self._tools and name in self._makers:
+            self._tools[name] = self._makers.pop(name)()
         return self._tools.get(name)
 
     def refusal(self, name: str) -> str:
-        """Return why the policy forbids a tool, "" where it does not."""
-        return self.policy.refusal(name) if self.policy else ""
+        """Return why a tool is not run, "" where it is: the policy forbids it, or it writes and none allows it."""
+        if self.policy and (refusal := self.policy.refusal(name)):
+            return refusal
+        tool = self.find(name)
+        is_named = self.policy is not None and self.policy.mode == "whitelist"
+        return "it writes, and no policy allows it by name" if tool and tool.writes and not is_named else ""
 
     @property
     def names(self) -> list[str]:
         """Return the names of all tools, in their order."""
-        return [*self._tools]
+        return [*self._tools, *self._makers]
 
 
 def tool_of(function: Callable[..., Any], model: Any = None) -> Tool:

@@ -15,7 +15,7 @@ import msgspec
 
 from kbcore.ids import check_id
 from kbcore.model.concepts import CORE_CONCEPTS, ORIGIN, TYPE
-from kbcore.model.record import SLEEP
+from kbcore.model.record import DML, SLEEP
 from kbcore.model.schema import ANY, LINK, Schema
 
 CORE_TYPES: Final[Mapping[str, str]] = {
@@ -66,7 +66,7 @@ GIVEN: Final = frozenset({"source", "author"})
 """The source of a fact, if one was given."""
 
 PROGRAMS: Final = ("cli", "import", "kip", "sync")
-BEGINNINGS: Final = ("mcp:", SLEEP)
+BEGINNINGS: Final = ("mcp:", DML, SLEEP)
 """The source that KB notes where none was given: the program that wrote it, or the beginning of that."""
 
 _WORDS: Final = re.compile(r"[A-Za-z0-9]+")

@@ -38,6 +38,8 @@ IMPORT: Final = "import"
 RESULTS: Final = "results"
 """The source of the records of verdicts of tests: what was run, and not what anybody decided."""
 
+DML: Final = "dml:"
+"""The beginning of the sources of records that a program of DML writes; program, run and task follow."""
 SLEEP: Final = "sleep:"
 """The beginning of the sources of records that a sleep cycle writes; the number of the phase follows."""
 

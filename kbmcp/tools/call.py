@@ -88,6 +88,8 @@ class Client(msgspec.Struct, frozen=True):
     name: str = ""
     version: str = ""
     report: Report | None = None
+    author: Author | None = None
+    """Who writes, where that is known and does not follow from the client's name."""
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -236,7 +238,7 @@ class Service:
                 files=self.files,
                 branch=choice.branch,
                 follows_head=choice.follows_head,
-                author=author(client, self.session),
+                author=client.author or author(client, self.session),
                 notice=notice or self._left_over(workspace, choice.branch),
                 is_dotted=self.options.is_dotted,
                 repository=repository_name(workspace),

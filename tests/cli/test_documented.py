@@ -49,6 +49,23 @@ PROMISED = {
     "kip": {"--file", "-f", "--param", "--dry-run"},
     "export": {"--format", "--at"},
     "prolog": {"-g", "-f", "--limit", "--mode", "--at", "-l", "--kb-libraries", "--kb-roots"},
+    "dml run": {
+        *(
+            "--param",
+            "--arg",
+            "--tools",
+            "--allow",
+            "--deny",
+            "--model",
+            "--base-url",
+            "--gas",
+            "--timeout",
+            "--rounds",
+        ),
+        *("--task-rounds", "--tokens", "--cost", "--workspace", "--stream", "--trace", "--record"),
+    },
+    "dml tools": {"--tools"},
+    "dml compile": {"--tools", "--model", "--base-url", "--tokens", "--cost", "--force"},
     "prolog install": set(),
     "prolog engines": set(),
 }

@@ -8,6 +8,7 @@
 - ``views``: views in memory for tests of rules and queries.
 - ``oracles``: what the right answer is, computed slowly and obviously, or frozen by a release.
 - ``models``: language models, as servers on loopback that answer from a script.
+- ``dml``: runs of programs, and a model that follows a script.
 - ``fuzz``: hostile inputs, and a guarded process that parses them.
 - ``guards``: programs with one guard taken out, and which test misses it.
 - ``docs``: the documentation as it is run and generated.

@@ -23,6 +23,7 @@ from kbcore.kip.kml.upsert import apply_upserts
 from kbcore.kip.kml.work import CommandDrafts
 from kbcore.kip.run_statement import refuse_former_ids
 from kbcore.model.changeset import Changeset, digest_of
+from kbcore.model.record import DML
 from kbcore.model.state import Draft, Stamp
 from kbcore.store.answers import Outcome
 from kbcore.store.apply import planner
@@ -83,7 +84,7 @@ def execute(
     request = _request(workspace, command, options)
     guard = workspace.guard(branch) if follows_head else None
     plan = _Plan(workspace, command, options)
-    author = msgspec.structs.replace(author, source=SOURCE)
+    author = _through_kip(author)
     with plan.explained(branch):
         outcome = workspace.store(branch).commit(
             author, request, plan, guard=guard, head_commit=workspace.head_commit(branch), branch=branch
@@ -100,10 +101,15 @@ def execute_on_view(
     """
     options = KmlOptions(dry_run=True)
     plan = _Plan(workspace, command, options)
-    author = msgspec.structs.replace(author, source=SOURCE)
+    author = _through_kip(author)
     with plan.explained(branch):
         take(view, author, _request(workspace, command, options), plan, workspace.machine.clock.now())
     return plan.result, plan.warnings
+
+
+def _through_kip(author: Author) -> Author:
+    """Return the author of a command: its source is KIP, but that of a run of DML, which names the run."""
+    return author if author.source.startswith(DML) else msgspec.structs.replace(author, source=SOURCE)
 
 
 def _request(workspace: Workspace, command: Command, options: KmlOptions) -> Request:

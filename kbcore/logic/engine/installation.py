@@ -18,7 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import BinaryIO, Final, Literal, cast
 
 import msgspec
 
@@ -28,6 +28,8 @@ from kbcore.errors import InvalidConfig, Problem, PrologUnavailable
 from kbcore.errors.remedies import shell
 from kbcore.logic.engine.libraries import PRELOADED, names_term
 from kbcore.logic.engine.terms import atom
+from kbcore.process import interrupting
+from kbcore.process.interrupting import Stopped
 from kbcore.storage.scratch import user_folder
 
 EngineName = Literal["native", "wasm"]
@@ -186,23 +188,44 @@ def _saved_state(
         if not _is_own(state.parent):
             return None
         with building.open("wb") as output:
-            subprocess.run(
-                command(building),
-                env=_ENVIRONMENT,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.DEVNULL,
-                timeout=_BUILD_TIMEOUT_S,
-                check=True,
-            )
+            _build(command(building), output)
         building.chmod(0o600)
         building.replace(state)
         _remove_old(state, name)
     except (OSError, subprocess.SubprocessError):
+        return None
+    finally:
         with contextlib.suppress(OSError):
             building.unlink(missing_ok=True)
-        return None
     return state
+
+
+def _build(command: Sequence[str], output: BinaryIO) -> None:
+    """Run a program to its end. It is killed when its time is over or when the work that it is done for is stopped.
+
+    Raises: ``OSError``, ``CalledProcessError``; ``Stopped``.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+
+    def kill() -> None:
+        for one in started:
+            one.kill()
+
+    quiet = subprocess.DEVNULL
+    with (
+        interrupting.step(kill, _BUILD_TIMEOUT_S) as step,
+        subprocess.Popen(command, env=_ENVIRONMENT, stdin=quiet, stdout=output, stderr=quiet) as process,
+    ):
+        started.append(process)
+        try:
+            status = process.wait()
+        except BaseException:
+            process.kill()
+            raise
+    if step.is_stopped:
+        raise Stopped
+    if status:
+        raise subprocess.CalledProcessError(status, command)
 
 
 def _note_use(state: Path) -> None:

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kbcli.kip.requests import is_whole, parameters_of, pieces_of, request_of
+from kbcli.invocation.parameters import parameters_of
+from kbcli.kip.requests import is_whole, pieces_of, request_of
 from kbcore.errors import InvalidQuery, KipRefused
 from kbcore.kip.binding import read
 from kbcore.limits import MAX_KIP_BYTES

@@ -161,14 +161,17 @@ def run_page(text: str, folder: Path) -> Iterator[tuple[Block, list[Ended]]]:
 
 @contextlib.contextmanager
 def environment(folder: Path) -> Iterator[dict[str, str]]:
-    """Let this process and what it starts see no settings of the user's, no home of theirs, and ``kb`` on the PATH."""
+    """Let this process and what it starts see no settings of the user's, and no home of theirs.
+
+    ``kb`` and this Python are on the PATH.
+    """
     chosen = {name: value for name, value in os.environ.items() if name == ENGINE_VARIABLE}
     home = folder / "home"
     home.mkdir(exist_ok=True)
     env = {name: value for name, value in git_env().items() if not name.startswith(("GIT_AUTHOR", "GIT_COMMITTER"))}
     env |= engine_folders() | chosen
     env |= {
-        "PATH": path_with_kb(),
+        "PATH": path_with_kb(before=Path(sys.executable).parent),
         "PYTHONPATH": str(ROOT),
         "HOME": str(home),
         "TERM": "dumb",

@@ -82,9 +82,12 @@ def program() -> list[str]:
     return [str(script)] if script.is_file() else [sys.executable, "-m", "kbcli.app"]
 
 
-def path_with_kb() -> str:
-    """Return a PATH on which ``kb`` has imported what it needs, for what is started by others."""
-    return f"{stand_in('kb').parent}{os.pathsep}{os.environ['PATH']}"
+def path_with_kb(*, before: Path | None = None) -> str:
+    """Return a PATH on which ``kb`` has imported what it needs, for what is started by others.
+
+    ``before`` is a folder whose programs come before those of the machine, but for ``kb``.
+    """
+    return os.pathsep.join(map(str, filter(None, [stand_in("kb").parent, before, os.environ["PATH"]])))
 
 
 def run_kb(cwd: Path, *words: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Ran:

@@ -1,0 +1,80 @@
+"""Lines of a person or another program for a run that asks: from the terminal, or from standard input."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, Final
+
+from kbcore.errors import InvalidQuery
+from kbcore.limits import MAX_TEXT_BYTES
+from kbcore.text.escaping import escape_lines
+
+if TYPE_CHECKING:
+    from kbcli.terminal.output import Output
+
+_READ_BYTES: Final = 65_536
+
+
+class UserInput:
+    """Answers the questions of a run, each with one line of standard input."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._read = bytearray()
+        """What was read and is not given out yet."""
+
+    async def ask(self, prompt: str) -> str:
+        """Return the next line; where a person can be asked, the prompt is shown before.
+
+        Raises: ``InvalidQuery`` where there is no further line, or it is too long.
+        """
+        if self._output.is_interactive and not self._output.is_json:
+            self._output.note_always(escape_lines(prompt))
+        loop = asyncio.get_running_loop()
+        line: asyncio.Future[bytes] = loop.create_future()
+        # A daemon: a thread that waits for a line cannot be interrupted, and the process does not wait for it.
+        threading.Thread(target=self._give, args=(loop, line), name="kb-dml input", daemon=True).start()
+        given = await line
+        if not given:
+            raise InvalidQuery(
+                "The program asks for input, and standard input has no further line.",
+                hint="Write a line for each question, or run it at a terminal.",
+            )
+        if len(given) > MAX_TEXT_BYTES:
+            raise InvalidQuery(f"A line of standard input has more than {MAX_TEXT_BYTES:,} bytes.")
+        return given.decode("utf-8", "replace").rstrip("\r\n")
+
+    def _give(self, loop: asyncio.AbstractEventLoop, line: asyncio.Future[bytes]) -> None:
+        found = self._next_line()
+
+        def give() -> None:
+            if not line.done():
+                line.set_result(found)
+
+        with contextlib.suppress(RuntimeError):  # the run has ended, and its loop is closed
+            loop.call_soon_threadsafe(give)
+
+    def _next_line(self) -> bytes:
+        """Return the next line with its end, and no more than a line may have; nothing at the end of the input."""
+        while b"\n" not in self._read and len(self._read) <= MAX_TEXT_BYTES:
+            more = _more_bytes()
+            if not more:
+                break
+            self._read += more
+        end = self._read.find(b"\n") + 1 or len(self._read)
+        line, self._read = bytes(self._read[:end]), self._read[end:]
+        return line
+
+
+def _more_bytes() -> bytes:
+    """Return what standard input has, past Python's buffer: a process cannot end while a thread waits in that."""
+    if sys.stdin is None:
+        return b""
+    try:
+        return os.read(sys.stdin.fileno(), _READ_BYTES)
+    except (OSError, ValueError):  # a stream in memory, as tests have; or it is closed
+        return b"" if sys.stdin.closed else sys.stdin.buffer.read(_READ_BYTES)
