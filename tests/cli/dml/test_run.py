@@ -86,9 +86,9 @@ def test_a_program_that_fails_has_the_status_1(dml):
 @pytest.mark.parametrize(
     ("code", "words", "status", "said"),
     [
-        ("agent_main :- chat(x).", (), 34, "`chat/1` is of an earlier language."),
-        ("agent_main(A) :- answer(A).", (), 34, "No value is given for 'A'."),
-        ("agent_main :- X is foo + 1, log(X).", (), 34, "The program ended with an error: "),
+        ("agent_main :- chat(x).", (), 36, "`chat/1` is of an earlier language."),
+        ("agent_main(A) :- answer(A).", (), 36, "No value is given for 'A'."),
+        ("agent_main :- X is foo + 1, log(X).", (), 36, "The program ended with an error: "),
         ('agent_main :- task("x").', (), 35, "no model is named: `--model NAME` names one, or KB_DML_MODEL"),
         (LOOP, ("--gas", "1000"), 25, "The run has used its budget of 1,000 steps."),
         (LOOP, ("--timeout", "0.5"), 25, "The run has used its budget of 0.5 seconds."),
@@ -141,8 +141,8 @@ def test_a_program_has_the_files_of_its_folder_alone(dml, tmp_path):
     write(tmp_path, {"files/in.txt": "inside", "out.txt": "outside"})
     code = "agent_main(F) :- read_file_to_string(F, T, []), answer(T)."
     assert dml(code, "--arg", "in.txt", "--workspace", str(tmp_path / "files")).out == "inside\n"
-    assert dml(code, "--arg", "../out.txt", "--workspace", str(tmp_path / "files")).status == 34
-    assert dml(code, "--arg", "in.txt").status == 34
+    assert dml(code, "--arg", "../out.txt", "--workspace", str(tmp_path / "files")).status == 36
+    assert dml(code, "--arg", "in.txt").status == 36
 
 
 def test_tools_of_a_file_are_called_under_the_policy(dml, tmp_path):
@@ -223,7 +223,7 @@ def test_a_run_that_fails_or_ends_with_an_error_is_recorded_too(any_engine, sync
         last = events(kb("dml", "run", "f.dml", "--record", "--json"))[-1]
         assert last["outcome"] == outcome
         found = kb("show", f"Event:{last['run']}", "--json").json["entity"]["attributes"]
-        assert (found["outcome"], "error" in found) == (outcome, status == 34)
+        assert (found["outcome"], "error" in found) == (outcome, status == 36)
     ran = kb("dml", "run", "f.dml", "--record")
     assert "Nothing was written" not in ran.err
 
