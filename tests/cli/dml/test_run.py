@@ -217,7 +217,7 @@ def test_a_program_without_tools_of_kb_imports_none_of_them(any_engine, tmp_path
 def test_a_run_that_fails_or_ends_with_an_error_is_recorded_too(any_engine, synced, kb):
     for code, outcome, status in (
         ("agent_main :- fail.", "failure", 1),
-        ("agent_main :- X is a, log(X).", "error", 34),
+        ("agent_main :- X is a, log(X).", "error", 36),
     ):
         write(synced, {"f.dml": code})
         last = events(kb("dml", "run", "f.dml", "--record", "--json"))[-1]
