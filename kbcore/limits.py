@@ -67,6 +67,10 @@ MAX_PROGRAM_CHARS: Final = 1024 * KIB
 """A program of DML."""
 MAX_PROGRAM_FILE_BYTES: Final = 16 * MIB
 """A file that a program reads or writes."""
+MAX_PROGRAM_WRITTEN_BYTES: Final = 256 * MIB
+"""All that a run writes into files, those that are written again included."""
+MAX_CONVERSATION_CHARS: Final = 128 * MIB
+"""All messages of a run, those that its program has undone included."""
 MAX_TOOL_RESULT_CHARS: Final = 100_000
 """Of the result of a tool, what a model is told."""
 MIN_ADDRESS_BYTES: Final = 768 * MIB
