@@ -67,7 +67,8 @@ def test_control_goals_work_with_special_predicates_inside(engine: Engine) -> No
         catch(( log(try), throw(oops) ), Ball, log("caught {Ball}"))""")
     assert ran(code, engine).logs == (
         ["1", "i", "a", "b", "n", "t", "u", "f1", "f2", "g1", "g2", "[1,2]", "hx", "hy", "2", "p",
-         "q", '["p","q"]', "m1", "m2", "[1,2]", "x", "y", "s1", "s2", "3", "woken 1", "w", "c", "z", "try", "caught oops"]
+         "q", '["p","q"]', "m1", "m2", "[1,2]", "x", "y", "s1", "s2", "3", "woken 1", "w", "c", "z", "try",
+         "caught oops"]
     )  # fmt: skip
 
 
