@@ -12,24 +12,14 @@ from typing import Any
 import pytest
 
 from kbcore.dml import Run, run_dml
-from tests.support.dml.runs import body, ran_async
+from tests.support.dml.runs import body, none_left, ran_async
 from tests.support.dml.scripts import Script, call, does, done
 from tests.support.logic.engines import is_running
-from tests.support.logic.workspaces import children_of
 from tests.support.repository.repos import git_env
 
 Engine = dict[str, str]
 
 LOOP = "agent_main :- log(begun), repeat, fail."
-
-
-async def none_left(within_s: float = 2.0) -> None:
-    """Wait until this process has no child any more; fail where it takes longer."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + within_s
-    while left := [pid for pid in children_of(os.getpid()) if is_running(pid)]:
-        assert loop.time() < until, left
-        await asyncio.sleep(0.01)
 
 
 def started(code: str, engine: Engine, **options: Any) -> Run:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kbcore.dml import ModelFailed, Policy
-from tests.core.dml.test_ending import none_left
-from tests.support.dml.runs import body, ran, ran_async
+from tests.support.dml.runs import body, none_left, ran, ran_async
 from tests.support.dml.scripts import Script, call, does, done
 
 Engine = dict[str, str]
