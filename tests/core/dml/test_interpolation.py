@@ -140,6 +140,6 @@ string(a, b, c, d)."""
 def test_terms_that_look_like_marks_of_texts_do_no_harm(engine: Engine) -> None:
     code = body("""log('$kb_text'(["a", 'X'=1])), log('$kb_output'(x, y)),
         catch(log('$kb_text'(["{A}", 'X'=_])), error(kb_refused(N, W), _), log("{N} {W}")),
-        forall(member(M, [foo, [user:halt], ['$kb_text'(["b"])], [_]]), catch(\\+ log('$kb_text'(M)), _, true)),
+        forall(member(M, [foo, [user:halt], ['$kb_text'(["b"])], [_]]), catch(ignore(log('$kb_text'(M))), _, true)),
         log(end)""")
     assert ran(code, engine).logs == ["a1", "y", "X unbound_name", "b", "end"]
