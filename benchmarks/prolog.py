@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from itertools import count as counting
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.inside import opened, series_of
 from benchmarks.measure import Sample, call, in_turns
@@ -22,6 +22,9 @@ from benchmarks.place import Place
 from benchmarks.sizes import Sizes
 from benchmarks.table import Row
 from tests.support.logic.engines import ENGINES, engine_variables, why_missing
+
+if TYPE_CHECKING:
+    from kbcore.logic.engine.installation import Launch
 
 ROUND_TRIP = 5.0
 """The goal of a request against the bare engine."""
@@ -78,6 +81,19 @@ class Bare:
         self._child.communicate()
 
 
+def bare_engine(engine: str, launch: Launch) -> Bare:
+    """Return a bare engine of the kind that the launch starts."""
+    server = str(_FLOOR / "server.pl")
+    if engine == "native":
+        command = [launch.command[0], "-q", "-f", "none", "--no-packs", "-g", "kb_server:serve", server]
+    else:
+        at = next(at for at, word in enumerate(launch.plain) if word.endswith("launcher.js"))
+        launcher, package, _, stack = launch.plain[at : at + 4]
+        floor = [package, str(_FLOOR), stack, "kb_server:prepare", "serve"]
+        command = [launch.plain[0], "--no-warnings", launcher, *floor]
+    return Bare(command, launch.environment)
+
+
 class Measured:
     """A workspace of a repository and a bare engine, and what both took so far."""
 
@@ -100,16 +116,7 @@ class Measured:
 
     def bare(self) -> Bare:
         """Return a bare engine, started."""
-        launch = self.prolog.engines.required()
-        server = str(_FLOOR / "server.pl")
-        if self.engine == "native":
-            command = [launch.command[0], "-q", "-f", "none", "--no-packs", "-g", "kb_server:serve", server]
-        else:
-            at = next(at for at, word in enumerate(launch.plain) if word.endswith("launcher.js"))
-            launcher, package, _, stack = launch.plain[at : at + 4]
-            floor = [package, str(_FLOOR), stack, "kb_server:prepare", "serve"]
-            command = [launch.plain[0], "--no-warnings", launcher, *floor]
-        return Bare(command, launch.environment)
+        return bare_engine(self.engine, self.prolog.engines.required())
 
     def query(self, goal: str) -> dict[str, Any]:
         """Return the first answer of a query."""

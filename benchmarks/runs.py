@@ -32,6 +32,7 @@ QUESTIONS = (
     "shared_commit",
     "kip_write",
     "prolog",
+    "dml",
     "open_store",
     "full_replay",
     "new_branch",

@@ -74,6 +74,10 @@ MAX_RUN_NUMBER: Final = 10**15
 MAX_RUN_S: Final = 7 * 24 * 3600
 """The time of a run that a budget may name."""
 MAX_RUN_COST_USD: Final = 1_000_000
+MAX_PROGRAM_WRITTEN_BYTES: Final = 256 * MIB
+"""All that a run writes into files, those that are written again included."""
+MAX_CONVERSATION_CHARS: Final = 128 * MIB
+"""All messages of a run, those that its program has undone included."""
 MAX_TOOL_RESULT_CHARS: Final = 100_000
 """Of the result of a tool, what a model is told."""
 MIN_ADDRESS_BYTES: Final = 768 * MIB

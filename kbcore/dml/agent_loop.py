@@ -30,6 +30,8 @@ _NUDGE: Final = (
     f"The task has not ended. Go on, or call `{FINISH}`: with success true when it is done, with false when it cannot "
     "be done."
 )
+_RUNNING: Final = "The tool has not ended yet."
+"""In the place of a result, for the tasks of a tool that runs: a provider refuses calls without one."""
 _ANY_VALUE: Final[dict[str, Any]] = {"description": "The value, of the type that the task names."}
 
 
@@ -87,13 +89,13 @@ async def run_task(task: Task, node: int, services: Services) -> tuple[Done | Fa
             node = memory.add(node, Message("user", _NUDGE))
             continue
         finished: bool | None = None
-        for call in turn.calls:
+        for at, call in enumerate(turn.calls):
             if call.name == FINISH and not call.problem:
                 success = call.arguments.get("success")
                 told = "" if isinstance(success, bool) else "`success` is true or false."
                 finished = success if isinstance(success, bool) else finished
             else:
-                told = await _called(call, node, task, results, services)
+                told = await _called(turn.calls[at:], node, task, results, services)
             node = memory.add(node, Message("tool", told or "ok", (), call.id, call.name))
         if finished is False:
             return Failed("the model gave it up"), node
@@ -109,8 +111,9 @@ async def run_task(task: Task, node: int, services: Services) -> tuple[Done | Fa
     return Failed(f"it took {pluralize(services.most_rounds, 'turn')} of the model, the most that a task may"), node
 
 
-async def _called(call: ToolCall, node: int, task: Task, results: dict[str, Any], services: Services) -> str:
-    """Return what the model is told about a call, which is no `finish`."""
+async def _called(calls: Sequence[ToolCall], node: int, task: Task, results: dict[str, Any], services: Services) -> str:
+    """Return what the model is told about the first of the calls that a turn has left, which is no `finish`."""
+    call = calls[0]
     if call.problem:
         return f"The arguments cannot be read: {call.problem}"
     if call.name == SET_RESULT:
@@ -119,7 +122,8 @@ async def _called(call: ToolCall, node: int, task: Task, results: dict[str, Any]
         prompt = call.arguments.get("prompt")
         return await services.ask_user(prompt) if isinstance(prompt, str) else "`prompt` is a text."
     if any(call.name == spec.name for spec in services.tools):
-        return shortened(await services.call_tool(call, node))
+        running = [Message("tool", _RUNNING, (), one.id, one.name) for one in calls]
+        return shortened(await services.call_tool(call, services.memory.add(node, *running)))
     return f"There is no tool {call.name}."
 
 
@@ -157,7 +161,7 @@ def _own_tools(task: Task, *, has_user: bool) -> list[ToolSpec]:
         )
     ]
     if task.outputs:
-        names = [output.name for output in task.outputs]
+        names = [*dict.fromkeys(output.name for output in task.outputs)]
         value = schema_of_type(task.outputs[0].type) if len(names) == 1 else _ANY_VALUE
         found.append(
             ToolSpec(

@@ -36,7 +36,7 @@ class Spent:
         self.usage = Usage()
         self.rounds = 0
         self.inferences = 0
-        """Known when the program has ended."""
+        """Steps up to the last request of the program, or to its end."""
 
     def add_round(self) -> None:
         """Count a turn that is about to be asked for. Raises: ``BudgetExceeded``."""
@@ -51,7 +51,11 @@ class Spent:
         if budget.tokens is not None and self.usage.tokens > budget.tokens:
             raise BudgetExceeded("tokens", f"{budget.tokens:,} tokens")
         if budget.cost_usd is not None and (self.usage.cost_usd or 0.0) > budget.cost_usd:
-            raise BudgetExceeded("cost", f"{budget.cost_usd:g} US dollars")
+            raise BudgetExceeded("cost_usd", f"{budget.cost_usd:g} US dollars")
+
+    def steps_exceeded(self) -> BudgetExceeded:
+        """Return the error for a program that has taken more steps than it may."""
+        return BudgetExceeded("gas", f"{self._budget.gas:,} steps")
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the last event of a run shows it."""

@@ -24,9 +24,10 @@ class EngineThread:
     """A started engine. ``ask`` is called by one task of asyncio at a time; ``end`` may be called at any time."""
 
     def __init__(self, env: Mapping[str, str], time_limit_s: float) -> None:
-        """Prepare; ``env`` chooses the engine, and all that is asked is to end within the time limit."""
+        """Prepare; ``env`` chooses the engine, and all that is asked is to end within the time limit from its start."""
         self._env = env
-        self._until_s = _clock.monotonic_s() + time_limit_s + _GRACE_S
+        self._time_limit_s = time_limit_s + _GRACE_S
+        self._until_s = 0.0
         self._work = CurrentWork()
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="kb-dml")
         self._engine: EngineProcess | None = None
@@ -34,6 +35,7 @@ class EngineThread:
 
     async def start(self) -> None:
         """Start the engine. Raises: ``PrologUnavailable``, ``EngineEnded``."""
+        self._until_s = _clock.monotonic_s() + self._time_limit_s
         self._engine = await self._in_thread(lambda: EngineProcess(_launch(self._env)))
 
     async def ask(self, request: str) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from kbcore.dml.values import term_of
-from kbcore.limits import MAX_PROGRAM_FILE_BYTES
+from kbcore.limits import MAX_PROGRAM_FILE_BYTES, MAX_PROGRAM_WRITTEN_BYTES
 from kbcore.logic.engine.terms import string
+from kbcore.text.escaping import in_quotes
 
 
 class FileRefused(Exception):
@@ -29,6 +30,7 @@ class Files:
 
     def __init__(self, folder: Path | None) -> None:
         self._root = None if folder is None else Path(os.path.realpath(folder))
+        self._written_bytes = 0
         self._actions: Final[dict[str, Callable[[Path, dict[str, Any]], str]]] = {
             "read_file": self._read,
             "check_file": self._check,
@@ -53,10 +55,12 @@ class Files:
         try:
             return self._actions[request["kind"]](path, request)
         except FileNotFoundError as error:
-            raise FileRefused(f"existence_error(source_sink,{string(named)})", f"There is no file {named}.") from error
+            raise FileRefused(
+                f"existence_error(source_sink,{string(named)})", f"There is no file {in_quotes(named)}."
+            ) from error
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-            raise _refused(named, f"{named}: {why}.") from error
+            raise _refused(named, f"{in_quotes(named)}: {why}.") from error
 
     def _inside(self, named: str) -> Path:
         if self._root is None:
@@ -65,19 +69,21 @@ class Files:
             raise _refused(named, "A path has no character NUL.")
         path = Path(os.path.realpath(self._root / named))
         if path != self._root and self._root not in path.parents:
-            raise _refused(named, f"{named} is outside of the folder of the program.")
+            raise _refused(named, f"{in_quotes(named)} is outside of the folder of the program.")
         return path
 
     def _read(self, path: Path, request: dict[str, Any]) -> str:
         if path.is_file() and path.stat().st_size > MAX_PROGRAM_FILE_BYTES:
-            raise _refused(request["path"], f"{request['path']} has more than {MAX_PROGRAM_FILE_BYTES:,} bytes.")
+            raise _refused(
+                request["path"], f"{in_quotes(request['path'])} has more than {MAX_PROGRAM_FILE_BYTES:,} bytes."
+            )
         if path.exists() and not path.is_file():
-            raise _refused(request["path"], f"{request['path']} is no file.")
+            raise _refused(request["path"], f"{in_quotes(request['path'])} is no file.")
         return string(path.read_bytes().decode("utf-8"))
 
     def _check(self, path: Path, request: dict[str, Any]) -> str:
         if path.exists() and not path.is_file():
-            raise _refused(request["path"], f"{request['path']} is no file.")
+            raise _refused(request["path"], f"{in_quotes(request['path'])} is no file.")
         if not path.parent.is_dir():
             raise FileNotFoundError
         return "true"
@@ -87,7 +93,12 @@ class Files:
         data = request["text"].encode("utf-8")
         before = path.stat().st_size if request["mode"] == "append" and path.exists() else 0
         if before + len(data) > MAX_PROGRAM_FILE_BYTES:
-            raise _refused(request["path"], f"{request['path']} would have more than {MAX_PROGRAM_FILE_BYTES:,} bytes.")
+            raise _refused(
+                request["path"], f"{in_quotes(request['path'])} would have more than {MAX_PROGRAM_FILE_BYTES:,} bytes."
+            )
+        self._written_bytes += len(data)
+        if self._written_bytes > MAX_PROGRAM_WRITTEN_BYTES:
+            raise _refused(request["path"], f"The run has written more than {MAX_PROGRAM_WRITTEN_BYTES:,} bytes.")
         flags = os.O_APPEND if request["mode"] == "append" else os.O_TRUNC
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o666)
         with os.fdopen(descriptor, "wb") as file:

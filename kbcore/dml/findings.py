@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kbcore.dml.values import MAX_VALUE_NESTING
 from kbcore.errors import Problem
 from kbcore.logic import findings
 from kbcore.logic.engine.libraries import LISTED
@@ -32,6 +33,18 @@ _REASONS: Final[Mapping[str, tuple[str, str]]] = {
     "unbound_value": ("A value has an unbound variable: `{name}`.", "Bind it before the goal is called."),
     "cyclic_value": ("A value contains itself.", "Send a part of it."),
     "not_finite": ("`{name}` is no number that JSON has.", "Send a text in its place."),
+    "large_number": ("A number has more than 4,000 digits.", "Send a text in its place."),
+    "nested_value": (f"A value is nested more than {MAX_VALUE_NESTING} times.", "Send a part of it."),
+    "no_graph": (
+        "`{name}` is a predicate of the Prolog workspace: a program has no graph.",
+        "`exec(kb_query(…), R)` asks KB.",
+    ),
+    "open_files": ("The program has more files open than it may.", "Close each with `close/1`."),
+    "unlisted_name": (
+        "The text has `{{{name}}}`, and `{name}` is not in the parentheses of its `string(…)`.",
+        "Add it there, or write `{{{{{name}}}}}` for these characters.",
+    ),
+    "quoted_head": ("A quasi quotation with names is in the head of a clause.", "Write it in the body."),
     "user_input": ("`user_input` is never readable.", "`wait_for_input(Prompt, Text)` asks the user."),
     "param_twice": ("The param `{name}` is declared twice.", "Remove one of them."),
     "tool_description": ("The second argument of `tool/2` is the description, which is a text.", "Write a text."),

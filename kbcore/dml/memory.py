@@ -5,10 +5,16 @@ Invariant: a node never changes. What a program has undone is a branch of the tr
 
 from __future__ import annotations
 
+from typing import Final
+
 from kbcore.dml.model import Message
+from kbcore.errors import ResourceLimit
+from kbcore.limits import MAX_CONVERSATION_CHARS, MIB
 
 ROOT = 0
 """The node of the empty conversation."""
+_LEAST_CHARS: Final = 100
+"""What a message counts beside its text."""
 
 
 class Memory:
@@ -17,10 +23,22 @@ class Memory:
     def __init__(self) -> None:
         self._parents = [ROOT]
         self._messages: list[Message | None] = [None]
+        self._chars = 0
 
     def add(self, node: int, *messages: Message) -> int:
-        """Return the node of a conversation that goes on with these messages."""
+        """Return the node of a conversation that goes on with these messages.
+
+        Raises:
+            ResourceLimit: the messages of the run have more characters than they may.
+        """
         for message in messages:
+            self._chars += _LEAST_CHARS + len(message.text)
+            if self._chars > MAX_CONVERSATION_CHARS:
+                most = MAX_CONVERSATION_CHARS // MIB
+                raise ResourceLimit(
+                    f"The messages of the run have more than {most} MiB, those included that it has undone.",
+                    hint="Let the program add fewer or shorter messages.",
+                )
             self._parents.append(node)
             self._messages.append(message)
             node = len(self._messages) - 1

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from kbcore.dml.agent_loop import Failed, Output, Services, Task, run_task
-from kbcore.dml.budget import BudgetExceeded, Spent
+from kbcore.dml.budget import Spent
 from kbcore.dml.engine_thread import EngineThread
 from kbcore.dml.events import CHANNELS, Event
 from kbcore.dml.files import FileRefused, Files
@@ -27,8 +27,6 @@ from kbcore.logic.engine.terms import listed, string
 from kbcore.text.wording import pluralize
 
 Emit = Callable[[Event], Awaitable[None]]
-
-_BUDGETS: Final = {"inference_limit": ("gas", "steps")}
 
 
 class Ended(Exception):
@@ -52,8 +50,6 @@ class Requests:
         self._budget = options.budget
         self._channels = options.channels
         self._emit = emit
-        self._active: list[str] = []
-        """The tools of the program that run now, the innermost last."""
         self._tasks: list[int] = []
         """The numbers of the tasks that are worked on now, the innermost last."""
         self._begun_tasks = 0
@@ -81,11 +77,9 @@ class Requests:
             BudgetExceeded: a budget is used up.
             EngineEnded: the engine is gone.
         """
-        reply = await self._engine.ask(text)
+        reply = await self._ask(text)
         while reply["status"] == "request":
-            await self._print(reply)
-            reply = await self._engine.ask(f"{await self._answer(reply)}.\n")
-        await self._print(reply)
+            reply = await self._ask(f"{await self._answer(reply)}.\n")
         if reply["status"] != last:
             raise Ended(reply)
         return reply
@@ -95,10 +89,13 @@ class Requests:
         if event.type not in CHANNELS or event.type in self._channels:
             await self._emit(event)
 
-    async def _print(self, reply: dict[str, Any]) -> None:
-        """Tell what the program has printed."""
+    async def _ask(self, text: str) -> dict[str, Any]:
+        """Send a message to the engine; note what the program has used, and tell what it has printed."""
+        reply = await self._engine.ask(text)
+        self.spent.inferences = reply.get("inferences", self.spent.inferences)
         if reply.get("output"):
             await self.tell(Event("output", reply["output"]))
+        return reply
 
     async def _answer(self, request: dict[str, Any]) -> str:
         """Return the answer to a request as a term."""
@@ -113,8 +110,9 @@ class Requests:
 
     async def _trace(self, request: dict[str, Any]) -> None:
         if "trace" in self._channels:
-            shown = {key: value for key, value in request.items() if key not in {"status", "output"}}
-            await self.tell(Event("trace", request["kind"], data={"request": shown, "tools": [*self._active]}))
+            unshown = {"status", "output", "inferences", "running"}
+            shown = {key: value for key, value in request.items() if key not in unshown}
+            await self.tell(Event("trace", request["kind"], data={"request": shown, "tools": _running(request)[::-1]}))
 
     # Messages, output and input
 
@@ -149,7 +147,10 @@ class Requests:
         """Return what the user says."""
         await self.tell(Event("input_required", prompt=prompt))
         given = on_input(prompt)
-        return await given if inspect.isawaitable(given) else given
+        said = await given if inspect.isawaitable(given) else given
+        if not isinstance(said, str):  # a defect of the caller
+            raise TypeError(f"on_input has to return a text, and returned {type(said).__name__}")
+        return said
 
     # Tools
 
@@ -180,7 +181,7 @@ class Requests:
         task = Task(request["text"], tuple(Output(one["name"], one["type"]) for one in request["outputs"]))
         services = Services(
             memory=self.memory,
-            tools=[_spec_of(tool) for tool in self._program.tools if tool.name not in self._active],
+            tools=[_spec_of(tool) for tool in self._program.tools if tool.name not in _running(request)],
             ask_model=self._ask_model,
             call_tool=self._call_tool,
             ask_user=partial(self._asked, self._on_input) if self._on_input else None,
@@ -231,17 +232,13 @@ class Requests:
         await self.tell(Event("tool_call", call.name, data={"arguments": call.arguments}))
         given = [call.arguments[name] for name in names]
         inputs = listed(term_of(read_number(one) if isinstance(one, str) else one) for one in given)
-        self._active.append(call.name)
-        try:
-            reply = await self.converse(f"tool({string(call.name)},{inputs},{node}).\n", "tool")
-        finally:
-            self._active.pop()
+        reply = await self.converse(f"tool({string(call.name)},{inputs},{node}).\n", "tool")
         if reply["outcome"] == "done":
             return text_of(reply["value"])
         if reply["outcome"] == "failed":
             return "The tool failed."
-        if reply["kind"] in _BUDGETS:
-            raise BudgetExceeded(*_BUDGETS[reply["kind"]])
+        if reply["kind"] == "inference_limit":
+            raise self.spent.steps_exceeded()
         if reply["kind"] in {"answered_limit", "model_error"} or reply["kind"].endswith("_limit"):
             raise _Again(reply["number"])
         said, _ = sentence(reply)
@@ -259,6 +256,12 @@ class _Again(Exception):
 
 def _done(value: str, node: int) -> str:
     return f"done({value},{node})"
+
+
+def _running(request: dict[str, Any]) -> list[str]:
+    """Return the tools of the program that run when it makes a request, the innermost first."""
+    running: list[str] = request.get("running", [])
+    return running
 
 
 def _input_names(tool: ProgramTool) -> list[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+import weakref
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,9 @@ from kbcore.errors import KBError, ModelUnavailable, ProgramFailed, ResourceLimi
 from kbcore.logic.engine import EngineEnded
 from kbcore.logic.engine.terms import listed, string
 
+_LIMITS: Final = frozenset({"memory", "output_limit", "file_limit"})
+"""The kinds of the errors of a program that took more of something than it may."""
+_LESS: Final = "Let the program hold less at once."
 _QUEUED: Final = 100
 """The events that wait for a reader; a run that has more waits itself."""
 
@@ -100,7 +104,8 @@ class Run:
         self._engine = EngineThread(options.env, options.budget.timeout_s)
         self._events: asyncio.Queue[Event] = asyncio.Queue(_QUEUED)
         self._requests: Requests | None = None
-        self._reader: AsyncIterator[Event] | None = None
+        self._reader: weakref.ref[AsyncGenerator[Event]] | None = None
+        """Whoever reads holds the reader: when nobody does any more, the run ends."""
         self._last_node = ROOT
         self.error: KBError | None = None
         """What ended the run, where its outcome is `error`."""
@@ -115,19 +120,21 @@ class Run:
         """Return what the run has used so far."""
         return self._requests.spent if self._requests else Spent(self._budget)
 
-    def __aiter__(self) -> AsyncIterator[Event]:
+    def __aiter__(self) -> AsyncGenerator[Event]:
         """Begin the run. Raises: ``RuntimeError`` where it was begun before."""
         if self._reader is not None:
             raise RuntimeError("a run is read once")
-        self._reader = self._read()
-        return self._reader
+        reader = self._read()
+        self._reader = weakref.ref(reader)
+        return reader
 
     async def aclose(self) -> None:
         """End the run, where it has begun and not ended."""
-        if self._reader is not None:
-            await self._reader.aclose()  # type: ignore[attr-defined]
+        reader = self._reader and self._reader()
+        if reader:
+            await reader.aclose()
 
-    async def _read(self) -> AsyncIterator[Event]:
+    async def _read(self) -> AsyncGenerator[Event]:
         worker = asyncio.create_task(self._work())
         try:
             while True:
@@ -186,13 +193,12 @@ class Run:
             reply = ended.reply
         if reply["status"] != "finished":
             raise _program_error(reply)
-        requests.spent.inferences = reply["inferences"]
         self._last_node = reply["memory"]
         if reply["outcome"] != "error":
             outcome: Outcome = reply["outcome"]
             return outcome
         if reply["kind"] == "inference_limit":
-            raise BudgetExceeded("gas", f"{self._budget.gas:,} steps")
+            raise requests.spent.steps_exceeded()
         failure = requests.model_failure
         if reply["kind"] == "model_error" and failure is not None:
             raise ModelUnavailable(f"The model could not be asked: {failure}.", hint=failure.hint)
@@ -219,8 +225,10 @@ class Run:
         return BudgetExceeded(name, most).as_error(self.spent)
 
 
-def _program_error(reply: Mapping[str, Any]) -> ProgramFailed:
+def _program_error(reply: Mapping[str, Any]) -> ProgramFailed | ResourceLimit:
     said, remedy = sentence(reply)
+    if reply["kind"] in _LIMITS:
+        return ResourceLimit(said, hint=remedy or _LESS, data={"kind": reply["kind"]})
     data = {name: reply[name] for name in ("kind", "name", "reason") if reply.get(name)}
     return ProgramFailed(f"The program ended with an error: {said}", hint=remedy, data=data)
 
@@ -229,5 +237,5 @@ def _engine_error(ended: EngineEnded) -> ResourceLimit | ProgramFailed:
     """Return the error for an engine that is gone."""
     said, remedy = sentence({"kind": ended.reason, "exit_status": ended.status})
     if ended.reason in {"memory", "stack", "timeout"}:
-        return ResourceLimit(said, hint=remedy or "Let the program hold less at once.", data={"kind": ended.reason})
+        return ResourceLimit(said, hint=remedy or _LESS, data={"kind": ended.reason})
     return ProgramFailed(f"The run has ended: {said}", hint="Run it again.", data={"kind": ended.reason})

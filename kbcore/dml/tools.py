@@ -166,14 +166,18 @@ def tool_of(function: Callable[..., Any], model: Any = None) -> Tool:
     name = getattr(function, "__name__", type(function).__name__)
     if model is None:
         fields: dict[str, Any] = {}
-        for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        try:
+            signature = inspect.signature(function, eval_str=True)
+        except NameError as error:
+            raise ValueError(f"the tool {name} has a parameter that has no schema: {error}") from error
+        for parameter in signature.parameters.values():
             if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY}:
                 raise ValueError(f"the tool {name} has a parameter without a name of its own: {parameter}")
             type_ = Any if parameter.annotation is parameter.empty else parameter.annotation
             fields[parameter.name] = (type_, ... if parameter.default is parameter.empty else parameter.default)
         try:
             model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
-        except (PydanticUserError, NameError) as error:
+        except PydanticUserError as error:
             raise ValueError(f"the tool {name} has a parameter that has no schema: {error}") from error
     if not issubclass(model, BaseModel):
         raise TypeError(f"the parameters of {name} are a pydantic model, or None")  # a defect of the caller

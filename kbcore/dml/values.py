@@ -19,6 +19,7 @@ from kbcore.logic.engine.terms import value as plain_term
 MAX_VALUE_NESTING: Final = 200
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 _MAX_DIGITS: Final = 4_000
+_TOO_LARGE: Final = 10**_MAX_DIGITS
 _SIMPLE: Final[dict[str, dict[str, Any]]] = {
     "any": {},
     "string": {"type": "string"},
@@ -56,6 +57,8 @@ def term_of(given: Any, nesting: int = MAX_VALUE_NESTING) -> str:
         return listed(term_of(one, nesting - 1) for one in given)
     if isinstance(given, float) and not math.isfinite(given):
         raise NotAValue("it is a number that JSON does not have")
+    if isinstance(given, int) and abs(given) >= _TOO_LARGE:
+        raise NotAValue(f"it is a number with more than {_MAX_DIGITS:,} digits")
     if given is None or isinstance(given, (str, bool, int, float)):
         return plain_term(given)
     raise NotAValue(f"it is of the type {type(given).__name__}")

@@ -1,8 +1,9 @@
-"""A run of a program, read to its end."""
+"""A run of a program, read to its end, and the processes that it leaves."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ import msgspec
 
 from kbcore.dml import Event, Run, run_dml
 from kbcore.dml.model import Message
+from tests.support.logic.engines import is_running
+from tests.support.logic.workspaces import children_of
 from tests.support.repository.repos import git_env
 
 
@@ -72,6 +75,15 @@ async def ran_async(code: str, engine: Mapping[str, str], **options: Any) -> Ran
     """Run a program in the present event loop, as ``ran``."""
     run = run_dml(code, env=git_env(engine), **options)
     return Ran(run, [event async for event in run])
+
+
+async def none_left(within_s: float = 2.0) -> None:
+    """Wait until this process has no child any more; fail where it takes longer."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + within_s
+    while left := [pid for pid in children_of(os.getpid()) if is_running(pid)]:
+        assert loop.time() < until, left
+        await asyncio.sleep(0.01)
 
 
 def body(goals: str, *clauses: str) -> str:

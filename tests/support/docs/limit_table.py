@@ -94,6 +94,8 @@ _WORDS: Final = {
     "MAX_RUN_NUMBER": "steps, turns and tokens that the options of `kb dml run` name",
     "MAX_RUN_S": "the time that `--timeout` of `kb dml run` names",
     "MAX_RUN_COST_USD": "US dollars that `--cost` of `kb dml run` names",
+    "MAX_PROGRAM_WRITTEN_BYTES": "all that one run of DML writes into files",
+    "MAX_CONVERSATION_CHARS": "characters of the messages of one run of DML, those included that its program undid",
     "MIN_ADDRESS_BYTES": "address space that a process needs, at least, where that is limited (`ulimit -v`)",
     "DATABASE_ROOM_BYTES": "of that limit, what must be left where a database is opened",
     "MAX_READERS": "calls that read one branch at a time in a process; those that read for long are not counted",

@@ -460,6 +460,12 @@ known_error(Formal) :-
 message(Error, "") :-
     nonvar(Error),
     is_raised(Error), !.
+message(error(Formal, Context), Said) :-
+    nonvar(Formal),
+    nonvar(Context),
+    Context = context(_, Said),
+    string(Said),                       % what the caller says; the system says atoms
+    known_error(Formal), !.
 message(error(Formal, _), Message) :-
     nonvar(Formal),
     formal_message(Formal, Format, Terms), !,
@@ -515,6 +521,7 @@ syntax_message(text_ends, "the text ends before the term does").
 syntax_message(glued_full_stop, "the full stop is a part of the symbol before it; put a space between them").
 syntax_message(further_full_stop, "full stops without a space between them are one symbol; a single one ends a clause or a query").
 syntax_message(functional_notation, "a full stop needs a space or the end of the line after it, and the functional notation of dicts is not evaluated; use get_dict/3").
+syntax_message(unknown_quasi_quotation_syntax(_, _), "the only quasi quotation is {|string(Name, ...)||text|}").
 syntax_message(What, Message) :-
     atom(What),
     catch(phrase('$messages':syntax_error(What), [Format]), _, fail),

@@ -13,6 +13,7 @@
 */
 :- module(kb_guard,
           [ checked_goal/2,             % +Goal, -Rewritten
+            checked_argument/2,         % +Goal, -Rewritten
             checked_clause/3,           % +Clause, -Checked, -Name/Arity
             add_clause/2,               % +Checked, -Reference
             add_clause/3,               % +Checked, +Where, -Reference
@@ -74,10 +75,10 @@
            max_arity/1.                 % of a predicate
 
 %   What a program may call beside (program.pl): program_goal(Goal, Name, Arity, Rewritten), and program_head(Name, Arity)
-%   for what it may not define.
+%   for what it may not define. program_recovers is called before the recovery of catch/3.
 
-:- multifile program_goal/4, program_head/2.
-:- dynamic program_goal/4, program_head/2.
+:- multifile program_goal/4, program_head/2, program_recovers/0.
+:- dynamic program_goal/4, program_head/2, program_recovers/0.
 
 %   Clauses
 
@@ -451,6 +452,12 @@ goal_spec(One) :- integer(One), !.
 goal_spec(^).
 goal_spec(//).
 
+%!  checked_argument(+Goal, -Rewritten)
+%
+%   Rewrite a goal that another one calls: what is no goal is an error when it is called.
+
+checked_argument(Goal, Rewritten) :- argument(0, Goal, Rewritten).
+
 argument(Spec, Argument, T) :-
     integer(Spec), !,
     or_when_called(closure(Spec, Argument, T), T = kb_guard:run(Argument)).
@@ -579,7 +586,8 @@ recover(Thrown, Catcher, Recovery) :-
     ->  raise(kb_limit(inference))
     ;   own_error(Thrown, Error),
         (   Catcher = Error
-        ->  call(workspace:Recovery)
+        ->  ignore(program_recovers),
+            call(workspace:Recovery)
         ;   throw(Error)
         )
     ).

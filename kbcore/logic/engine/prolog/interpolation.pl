@@ -2,10 +2,15 @@
 
     A text that has names becomes '$kb_text'(Parts), where a part is a string or Name=Variable. An output of a task that is
     a variable becomes '$kb_output'(Name, Variable). Both are terms, so that they survive copying (findall/3, lambdas).
+
+    A quasi quotation `{|string(Name, ...)||text|}` is such a text wherever it is: the names in the parentheses are filled in.
+    Where its goal takes no texts, the text is made right before the goal.
 */
-:- module(kb_interpolation, [with_texts/3, filled/2, text_goal/2]).
+:- module(kb_interpolation, [with_texts/3, filled/2, text_goal/2, has_text/1, read_quotations/0]).
 :- use_module(library(lists)).
 :- use_module(library(apply)).
+:- use_module(library(strings), [dedent_lines/3]).
+:- use_module(library(quasi_quotations)).
 :- use_module(guard).
 :- use_module(values).
 
@@ -37,15 +42,21 @@ goal_texts(Goal0, Names, Goal) :-
 goal_texts(Goal0, Names, Goal) :-
     marked(Goal0, 0, Names, Goal), !.
 goal_texts(Goal0, Names, Goal) :-
+    has_text(Goal0), !,
+    quoted_texts(Goal0, Names, Goal).
+goal_texts(Goal0, Names, Goal) :-
+    plain_texts(Goal0, Names, Goal).
+
+plain_texts(Goal0, Names, Goal) :-
     compound_name_arity(Goal0, Name, Arity),
     lambda_body(Name, Arity, At), !,
     changed_argument(At, Goal0, Names, Goal).
-goal_texts(Goal0, Names, Goal) :-
+plain_texts(Goal0, Names, Goal) :-
     called_arguments(Goal0, Specs), !,
     Goal0 =.. [Name|Arguments0],
     maplist(argument_texts(Names), Specs, Arguments0, Arguments),
     Goal =.. [Name|Arguments].
-goal_texts(Goal0, Names, Goal) :-           % a predicate of the program may call what it is given
+plain_texts(Goal0, Names, Goal) :-          % a predicate of the program may call what it is given
     compound_name_arguments(Goal0, Name, Arguments0),
     maplist(data_texts(Names), Arguments0, Arguments),
     compound_name_arguments(Goal, Name, Arguments).
@@ -60,6 +71,91 @@ control((_ *-> _)).
 control(\+ _).
 control(_^_).
 control(_:_).
+
+%   Quasi quotations in the arguments that the goal does not call: each becomes a variable, which is bound before.
+
+quoted_texts(Goal0, Names, Goal) :-
+    (   called_arguments(Goal0, Specs)
+    ->  true
+    ;   compound_name_arity(Goal0, _, Arity),
+        length(Specs, Arity),
+        maplist(=(?), Specs)
+    ),
+    compound_name_arguments(Goal0, Name, Arguments0),
+    foldl(without_quotations, Specs, Arguments0, Arguments, Texts, []),
+    compound_name_arguments(Goal1, Name, Arguments),
+    plain_texts(Goal1, Names, Goal2),
+    foldl(text_before_goal, Texts, Goal2, Goal).
+
+text_before_goal(Text=Variable, Goal, ('$kb_filled'(Text, Variable), Goal)).
+
+without_quotations(Spec, Argument0, Argument, Texts0, Texts) :-
+    (   ( integer(Spec) ; Spec == ^ ; Spec == // )
+    ->  Argument = Argument0,
+        Texts0 = Texts
+    ;   without_texts(Argument0, Argument, Texts0, Texts)
+    ).
+
+without_texts(Term, Term, Texts, Texts) :-
+    \+ has_text(Term), !.
+without_texts('$kb_text'(Parts), Variable, ['$kb_text'(Parts)=Variable|Texts], Texts) :- !.
+without_texts(Term0, Term, Texts0, Texts) :-
+    is_dict(Term0), !,
+    dict_pairs(Term0, Tag, Pairs0),
+    without_texts(Pairs0, Pairs, Texts0, Texts),
+    dict_pairs(Term, Tag, Pairs).
+without_texts(Term0, Term, Texts0, Texts) :-
+    compound_name_arguments(Term0, Name, Arguments0),
+    foldl(without_texts, Arguments0, Arguments, Texts0, Texts),
+    compound_name_arguments(Term, Name, Arguments).
+
+%!  has_text(+Term)
+%
+%   A part of the term is a text with names.
+
+has_text(Term) :-
+    compound(Term),
+    (   Term = '$kb_text'(_)
+    ->  true
+    ;   compound_name_arguments(Term, _, Arguments),
+        member(Argument, Arguments),
+        has_text(Argument)
+    ), !.
+
+%!  read_quotations
+%
+%   Read quasi quotations in terms of the workspace from here.
+
+read_quotations :-
+    workspace:import(kb_interpolation:string/4).
+
+:- quasi_quotation_syntax(string).
+
+%   string(+Content, +Shown, +Names, -Text): called by the reader. As with library(strings), a first line that is empty is left out, and so
+%   is the indentation of all lines, up to `|`.
+
+string(Content, Shown, Names, Text) :-
+    with_quasi_quotation_input(Content, Stream, read_string(Stream, _, String0)),
+    (   string_concat("\n", Lines, String0)
+    ->  dedent_lines(Lines, String, [tab(8), chars("\s\t|")])
+    ;   String = String0
+    ),
+    (   Shown == []
+    ->  Text = String
+    ;   include(is_shown(Shown), Names, Known),
+        string_codes(String, Codes),
+        phrase(parts(Parts0, []), Codes),
+        (   member(name(Name), Parts0),
+            \+ memberchk(Name=_, Known)
+        ->  raise(kb_refused(Name, unlisted_name))
+        ;   joined(Parts0, Known, Parts)
+        ),
+        Text = '$kb_text'(Parts)
+    ).
+
+is_shown(Shown, _=Variable) :-
+    member(One, Shown),
+    One == Variable, !.
 
 lambda_body(>>, Arity, 2) :- Arity >= 2.
 lambda_body(/, Arity, 2) :- Arity >= 2.
@@ -227,24 +323,30 @@ joined([Text|Parts], Names, [Text|Joined]) :-
 %
 %   Fill in the texts of a term: '$kb_text'(Parts) becomes a string. What is filled in is not looked at again.
 
-filled(Term, Term) :-
+filled(Term, _) :-
+    \+ acyclic_term(Term), !,
+    raise(kb_refused(value, cyclic_value)).
+filled(Term0, Term) :-
+    filled_term(Term0, Term).
+
+filled_term(Term, Term) :-
     \+ compound(Term), !.
-filled('$kb_text'(Parts), Text) :- !,
+filled_term('$kb_text'(Parts), Text) :- !,
     maplist(part_text, Parts, Texts),
     atomics_to_string(Texts, Text).
-filled('$kb_output'(_, Variable), Term) :- !,
+filled_term('$kb_output'(_, Variable), Term) :- !,
     Term = Variable.
-filled(Term0, Term) :-
+filled_term(Term0, Term) :-
     is_dict(Term0), !,
     dict_pairs(Term0, Tag, Pairs0),
     maplist(filled_pair, Pairs0, Pairs),
     dict_pairs(Term, Tag, Pairs).
-filled(Term0, Term) :-
+filled_term(Term0, Term) :-
     compound_name_arguments(Term0, Name, Arguments0),
-    maplist(filled, Arguments0, Arguments),
+    maplist(filled_term, Arguments0, Arguments),
     compound_name_arguments(Term, Name, Arguments).
 
-filled_pair(Key-Term0, Key-Term) :- filled(Term0, Term).
+filled_pair(Key-Term0, Key-Term) :- filled_term(Term0, Term).
 
 part_text(Name=Value, Text) :- !,
     named_text(Name, Value, Text).

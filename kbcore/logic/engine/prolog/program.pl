@@ -48,12 +48,14 @@ special(asserta, 1, asserta_).
 special(retract, 1, retract_).
 special(retractall, 1, retractall_).
 special(dynamic, 1, dynamic_).
+special('$kb_filled', 2, filled_).
 special(nb_setval, 2, nb_setval_).
 special(b_setval, 2, b_setval_).
 special(nb_getval, 2, nb_getval_).
 special(b_getval, 2, b_getval_).
 
-%   Goals of the old language, and those that only a model may call: refused, with what is in their place
+%   Goals of the old language, those that only a model may call, and the graph, which a program does not have: refused, with
+%   what is in their place
 
 refused(@, 1, old_instruction).
 refused(chat, 1, old_chat).
@@ -63,6 +65,10 @@ refused(finish, 1, model_only).
 refused(set_result, 2, model_only).
 refused(ask_user, 1, model_only).
 refused(ask_user, 2, model_only).
+refused(entity, 4, no_graph).
+refused(attr, 3, no_graph).
+refused(edge, 3, no_graph).
+refused(edge, 4, no_graph).
 
 kb_guard:program_goal(Goal, Name, Arity, Rewritten) :-
     kb_program:is_program,
@@ -71,6 +77,10 @@ kb_guard:program_goal(Goal, Name, Arity, Rewritten) :-
 program_goal(_, Name, Arity, _) :-
     refused(Name, Arity, Reason), !,
     raise(kb_refused(Name/Arity, Reason)).
+program_goal(setup_call_cleanup(Setup0, Goal0, Cleanup0), _, _, setup_call_cleanup(Setup, Goal, kb_program:cleanup_(Cleanup))) :- !,
+    maplist(checked_argument, [Setup0, Goal0, Cleanup0], [Setup, Goal, Cleanup]).
+program_goal(call_cleanup(Goal0, Cleanup0), _, _, setup_call_cleanup(true, Goal, kb_program:cleanup_(Cleanup))) :- !,
+    maplist(checked_argument, [Goal0, Cleanup0], [Goal, Cleanup]).
 program_goal(Goal, task, Arity, kb_program:task_(Text, Outputs)) :-
     Arity > 0, !,
     Goal =.. [_, Text|Outputs].
@@ -96,6 +106,7 @@ reserved(task, Arity) :- Arity > 0.
 reserved(Name, Arity) :- special(Name, Arity, _).
 reserved(Name, Arity) :- file_goal(Name, Arity, _).
 reserved(Name, Arity) :- refused(Name, Arity, _), Name \== tool.
+reserved(string, 4).
 
 %   Loading
 
@@ -107,6 +118,7 @@ reserved(Name, Arity) :- refused(Name, Arity, _), Name \== tool.
 
 load_program(Text, object(["status"-"ok", "failed"-Failed, "items"-Items, "mains"-Mains, "asked"-Asked])) :-
     assertz(is_program),
+    read_quotations,
     read_clauses(Text, Read),
     forall(( member(read(_, _, _, (:- Directive), "")-_, Read), nonvar(Directive), library_of(Directive, Library) ),
            load_library(Library)),
@@ -160,6 +172,10 @@ load(Clause0, _, Names, Members) :-
 clause_with_texts((Head --> Body), Names, Typed, Clause) :- !,
     dcg_translate_rule((Head --> Body), Typed),
     clause_with_texts(Typed, Names, _, Clause).
+clause_with_texts(Clause, _, _, _) :-
+    ( Clause = (Head :- _) -> true ; Head = Clause ),
+    has_text(Head), !,
+    raise(kb_refused(Head, quoted_head)).
 clause_with_texts((Head :- Body0), Names, (Head :- Body0), (Head :- Body)) :- !,
     with_texts(Body0, Names, Body).
 clause_with_texts(Fact, _, Fact, Fact).
@@ -275,7 +291,8 @@ run_program(Arguments, Params, Gas, object(["status"-"finished"|Members])) :-
     begin_memory(0),
     begin_goal,
     Goal =.. [agent_main|Arguments],
-    catch(outcome(Goal, Gas, Outcome, Node), Error, true),
+    catch(outcome(Goal, Gas, Outcome, Node), Error0, true),
+    with_files_closed(Error0, Error),
     taken_output(Output),
     inferences_used(Used),
     (   var(Error)
@@ -301,15 +318,36 @@ outcome(Goal, Gas, Outcome, Node) :-
 
 main(Goal, "success", Node) :-
     workspace:Goal, !,
-    close_files,
-    memory(Node).
+    (   answered_at(Node)
+    ->  true
+    ;   memory(Node)
+    ).
 main(_, Outcome, Node) :-
-    close_files,
     (   answered_at(Node)
     ->  Outcome = "success"
     ;   Outcome = "failure",
         Node = 0
     ).
+
+%   with_files_closed(+Error0, -Error): the files that the program left open are closed however it ended.
+
+with_files_closed(Error0, Error) :-
+    go_on,
+    catch(close_files, Closing, true),
+    (   nonvar(Closing),
+        ( var(Error0) ; Error0 = error(kb_limit(answered), _) )
+    ->  Error = Closing
+    ;   Error = Error0
+    ).
+
+%   A cleanup is not a part of the search: it also runs when the program fails back to a goal before its answer. The system
+%   counts no steps of a cleanup after an error: the wall clock of the run ends it.
+
+cleanup_(Goal) :-
+    b_getval(kb_answered, Before),
+    go_on,
+    call(workspace:Goal),
+    b_setval(kb_answered, Before).
 
 %   Tasks and tools
 
@@ -398,11 +436,12 @@ run_own(Name, Arguments, Output) :-
     ->  Call =.. [Name|All]
     ;   own_tool(Name, 0),
         Arguments == []
-    ->  Call = Name
+    ->  Call = Name,
+        Output = true
     ;   own_tool(Name, Expected),
         raise(kb_refused(Name/Expected, tool_arguments))
     ),
-    once(called_tool(Call)).
+    while_tool(Name, called_tool(Call)).
 
 called_tool(Call) :-
     kb_guard:is_of_workspace(tool(_)),
@@ -417,10 +456,10 @@ kb_program_requests:run_tool(Tool, Inputs, Value, done) :-
     (   Arity =:= 0
     ->  Call = Name,
         Value = json(true),
-        once(kb_program:called_tool(Call))
+        while_tool(Name, kb_program:called_tool(Call))
     ;   append(Inputs, [Output], All),
         Call =.. [Name|All],
-        once(kb_program:called_tool(Call)),
+        while_tool(Name, kb_program:called_tool(Call)),
         kb_values:json_value(Output, Value)
     ).
 
@@ -432,6 +471,8 @@ text(Text0, Text) :-
     ->  throw(error(instantiation_error, _))
     ;   value_text(Term, Text)
     ).
+
+filled_(Text, Filled) :- filled(Text, Filled).
 
 system_(Text0) :- text(Text0, Text), request(message, ["role"-"system", "text"-Text], _).
 user_(Text0) :- text(Text0, Text), request(message, ["role"-"user", "text"-Text], _).

@@ -7,6 +7,7 @@
 :- use_module(library(lists)).
 :- use_module(library(error), [must_be/2]).
 :- use_module(library(readutil)).
+:- use_module(library(aggregate), [aggregate_all/3]).
 :- use_module(guard).
 :- use_module(program_requests).
 
@@ -14,6 +15,7 @@
            stream_alias/2.              % Alias, Stream
 
 max_file_bytes(16_777_216).
+max_open_files(100).
 
 %!  file_goal(?Name, ?Arity, -Predicate)
 %
@@ -75,6 +77,7 @@ open_(File, Mode, Stream, Options) :-
     ;   Alias = none
     ),
     path_text(File, Path),
+    check_open_files,
     (   Mode == read
     ->  request(read_file, ["path"-Path], Text),
         open_string(Text, Stream0),
@@ -103,6 +106,14 @@ check_alias(Alias) :-
     (   ( memberchk(Alias, [user_input, user_output, user_error]) ; stream_alias(Alias, _) )
     ->  throw(error(permission_error(open, source_sink, alias(Alias)), _))
     ;   true
+    ).
+
+check_open_files :-
+    aggregate_all(count, own_stream(_, _, _, _), Count),
+    max_open_files(Most),
+    (   Count < Most
+    ->  true
+    ;   raise(kb_refused(open/4, open_files))
     ).
 
 path_text(File, Path) :-
@@ -156,7 +167,8 @@ input(Stream0, Stream) :-
 %   written(+Stream, :Goal): Goal writes to the current output, which is that stream.
 
 written(Stream0, Goal) :-
-    (   memberchk(Stream0, [user_output, user_error])
+    (   nonvar(Stream0),
+        memberchk(Stream0, [user_output, user_error])
     ->  kb_guard:printed(Goal)
     ;   resolve(Stream0, Stream),
         (   own_stream(Stream, write(_), _, _)
@@ -283,7 +295,8 @@ format_(Sink, Format, Arguments) :-
     ).
 flush_output_.
 flush_output_(Stream) :-
-    (   memberchk(Stream, [user_output, user_error])
+    (   nonvar(Stream),
+        memberchk(Stream, [user_output, user_error])
     ->  true
     ;   resolve(Stream, _)
     ).

@@ -8,7 +8,7 @@
     restores: so the conversation is always the path to the present goal.
 */
 :- module(kb_program_requests, [request/3, begin_memory/1, memory/1, set_memory/1, push_context/0, pop_context/0,
-                                note_answer/0, answered_at/1, forget_answer/0]).
+                                note_answer/0, answered_at/1, forget_answer/0, go_on/0, while_tool/2]).
 :- use_module(library(apply)).
 :- use_module(guard).
 :- use_module(answers).
@@ -28,10 +28,16 @@ request(Kind, Members, Value) :-
     taken_output(Output),
     kb_server:protocol(In, Out),
     (   Output == ""
-    ->  All = Members
-    ;   All = ["output"-Output|Members]
+    ->  All0 = Members
+    ;   All0 = ["output"-Output|Members]
     ),
-    send(Out, object(["status"-"request", "kind"-Kind, "memory"-Node|All])),
+    b_getval(kb_tools, Running),
+    (   Running == []
+    ->  All = All0
+    ;   All = ["running"-Running|All0]
+    ),
+    inferences_used(Used),
+    send(Out, object(["status"-"request", "kind"-Kind, "memory"-Node, "inferences"-Used|All])),
     reply(In, Out, Value).
 
 reply(In, Out, Value) :-
@@ -46,29 +52,39 @@ replied(done(Value0, Node), _, _, Value) :-
 replied(failed, _, _, _) :-
     fail.
 replied(raise(Kind, Text), _, _, _) :-
-    throw(error(Kind, Text)).
+    throw(error(Kind, context(_, Text))).
 replied(raise_again(Number), _, _, _) :-
     kept_error(Number, Error),
     throw(Error).
 replied(tool(Tool, Inputs, Node), In, Out, Value) :-
     findall(Members, tool_reply(Tool, Inputs, Node, Members), [Members]),
     send(Out, object(["status"-"tool"|Members])),
+    (   memberchk("outcome"-failed, Members)
+    ->  true
+    ;   go_on
+    ),
     reply(In, Out, Value).
 
-%   A tool runs as a goal of its own: what it binds and what it adds to the memory are gone when it has ended.
+%   A tool runs as a goal of its own: what it binds and what it adds to the memory are gone when it has ended. A tool that
+%   fails after an answer has gone back to a goal before it.
 
 tool_reply(Tool, Inputs, Node, Members) :-
     set_memory(Node),
     b_setval(kb_contexts, []),
-    catch(( run_tool(Tool, Inputs, Value, done) -> Outcome = done ; Outcome = failed ), Error, true),
+    catch(( run_tool(Tool, Inputs, Value, done) -> Outcome = done ; check_answered, Outcome = failed ), Error, true),
     taken_output(Output),
-    (   nonvar(Error)
+    inferences_used(Used),
+    max_inferences(Most),
+    Members = ["output"-Output, "inferences"-Used|More],
+    (   Used > Most
+    ->  More = ["outcome"-"error", "kind"-"inference_limit"]
+    ;   nonvar(Error)
     ->  keep_error(Error, Number),
         error_members(Error, Said),
-        Members = ["outcome"-"error", "number"-Number, "output"-Output|Said]
+        More = ["outcome"-"error", "number"-Number|Said]
     ;   Outcome == failed
-    ->  Members = ["outcome"-"failed", "output"-Output]
-    ;   Members = ["outcome"-"done", "value"-Value, "output"-Output]
+    ->  More = ["outcome"-failed]
+    ;   More = ["outcome"-"done", "value"-Value]
     ).
 
 %   Errors of tools, which the goal that waits for the tool may have to throw again
@@ -84,9 +100,23 @@ keep_error(Error, Number) :-
 begin_memory(Node) :-
     b_setval(kb_memory, Node),
     b_setval(kb_contexts, []),
+    b_setval(kb_tools, []),
     b_setval(kb_answered, false).
 
 memory(Node) :- b_getval(kb_memory, Node).
+
+%!  while_tool(+Name, :Goal)
+%
+%   Run a goal once, which is a tool of the program with this name: the tasks in it do not offer the tool.
+
+:- meta_predicate while_tool(+, 0).
+
+while_tool(Name, Goal) :-
+    b_getval(kb_tools, Running),
+    atom_string(Name, Text),
+    b_setval(kb_tools, [Text|Running]),
+    once(Goal),
+    b_setval(kb_tools, Running).
 
 set_memory(Node) :- b_setval(kb_memory, Node).
 
@@ -119,6 +149,19 @@ check_answered :-
     ->  raise(kb_limit(answered))
     ;   true
     ).
+
+%!  go_on
+%
+%   Go on after an answer, if there was one, although its goal is not on the path to the present goal: for the recovery of an
+%   error, for a cleanup, and after a tool.
+
+go_on :-
+    (   answered_at(_)
+    ->  b_setval(kb_answered, true)
+    ;   true
+    ).
+
+kb_guard:program_recovers :- kb_program_requests:go_on.
 
 forget_answer :-
     retractall(answered_at(_)),

@@ -8,11 +8,16 @@
 %!  json_value(+Term, -Value)
 %
 %   The value that answers:write_json/2 writes for a term. The atoms true, false and null are those of JSON; a term that JSON
-%   does not have is its text. A variable, a cyclic term and a number that is none are refused.
+%   does not have is its text. Refused are a variable, a cyclic term, a number that is none or has too many digits, and
+%   what is nested too deeply.
+
+max_nesting(200).
+
+max_number(Most) :- Most is 10 ** 4000.
 
 json_value(Term, _) :-
     \+ acyclic_term(Term), !,
-    raise(kb_refused(Term, cyclic_value)).
+    raise(kb_refused(value, cyclic_value)).
 json_value(Term, Value) :-
     (   ground(Term)
     ->  true
@@ -22,40 +27,55 @@ json_value(Term, Value) :-
     ->  true
     ;   raise(kb_refused(Term, unbound_value))
     ),
-    value(Term, Value).
+    max_nesting(Most),
+    value(Term, Most, Value).
 
-value(Term, _) :-
+value(Term, _, _) :-
     var(Term), !,
     raise(kb_refused(Term, unbound_value)).
-value(Term, Term) :- string(Term), !.
-value(Term, json(Term)) :- memberchk(Term, [true, false, null]), !.
-value(Term, Term) :- integer(Term), !.
-value(Term, Value) :-
+value(Term, _, Term) :- string(Term), !.
+value(Term, _, json(Term)) :- memberchk(Term, [true, false, null]), !.
+value(Term, _, Term) :-
+    integer(Term), !,
+    (   max_number(Most),
+        abs(Term) < Most
+    ->  true
+    ;   raise(kb_refused(value, large_number))
+    ).
+value(Term, _, Value) :-
     float(Term), !,
     (   Term - Term =:= 0.0
     ->  Value = Term
     ;   raise(kb_refused(Term, not_finite))
     ).
-value(Term, Values) :-
+value(Term, Most, _) :-
+    Most =:= 0,
+    ( is_list(Term), Term \== [] ; is_dict(Term) ), !,
+    raise(kb_refused(value, nested_value)).
+value(Term, Most, Values) :-
     is_list(Term), !,
-    maplist(value, Term, Values).
-value(Term, object(Pairs)) :-
+    Less is Most - 1,
+    maplist(inner_value(Less), Term, Values).
+value(Term, Most, object(Pairs)) :-
     is_dict(Term), !,
     dict_pairs(Term, _, Pairs0),
-    maplist(pair_value, Pairs0, Pairs).
-value(Term, Term) :- atom(Term), !.
-value(Term, Text) :-
+    Less is Most - 1,
+    maplist(pair_value(Less), Pairs0, Pairs).
+value(Term, _, Term) :- atom(Term), !.
+value(Term, _, Text) :-
     (   ground(Term)
     ->  format(string(Text), "~q", [Term])
     ;   raise(kb_refused(Term, unbound_value))
     ).
 
-pair_value(Key-Term, Name-Value) :-
+inner_value(Most, Term, Value) :- value(Term, Most, Value).
+
+pair_value(Most, Key-Term, Name-Value) :-
     (   atom(Key)
     ->  Name = Key
     ;   atom_number(Name, Key)
     ),
-    value(Term, Value).
+    value(Term, Most, Value).
 
 %!  value_text(+Term, -Text)
 %
