@@ -79,6 +79,8 @@ class BudgetExceeded(Exception):
     def as_error(self, spent: Spent) -> ResourceLimit:
         """Return the error that a user sees, with what was used."""
         option = self.name.partition("_")[0]
-        hint = f"Give it more (`--{option}`, in Python the field of `Budget`), or look with `--trace` at what it does."
+        hint = (
+            f"Give it more (`--{option}`, in Python `{self.name}` of `Budget`), or look with `--trace` at what it does."
+        )
         data = {"budget": self.name, "spent": spent.as_json()}
         return ResourceLimit(f"The run has used its budget of {self.most}.", hint=hint, data=data)
