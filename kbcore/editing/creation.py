@@ -24,9 +24,8 @@ from kbcore.errors import IntegrityViolation, InvalidChangeset, InvalidQuery, Pr
 from kbcore.errors.remedies import kb
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.extract.markdown import NAME as MARKDOWN
-from kbcore.kip.names import concept_id
 from kbcore.model.changeset import parse
-from kbcore.model.concepts import ORIGIN, VOCABULARY
+from kbcore.model.concepts import ORIGIN, VOCABULARY, concept_id
 from kbcore.model.graph import Node
 from kbcore.model.schema import EntityType, Schema
 from kbcore.model.state import Draft, Stamp

@@ -5,15 +5,12 @@ Names of types lead there and back: no two types of a schema have the same KIP n
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
-from kbcore.ids import check_id
 from kbcore.model.concepts import CORE_CONCEPTS, ORIGIN, TYPE
 from kbcore.model.record import DML, SLEEP
 from kbcore.model.schema import ANY, LINK, Schema
@@ -70,7 +67,6 @@ BEGINNINGS: Final = ("mcp:", DML, SLEEP)
 """The source that KB notes where none was given: the program that wrote it, or the beginning of that."""
 
 _WORDS: Final = re.compile(r"[A-Za-z0-9]+")
-_HASHED: Final = re.compile(r"~[0-9a-f]{32}")
 _VOCABULARY: Final = frozenset(one.name for one in CORE_CONCEPTS if one.type == TYPE)
 
 
@@ -127,16 +123,3 @@ def end_types(names: TypeNames, ends: tuple[str, ...]) -> list[str]:
     if ANY in ends or LINK in ends:
         return ["*"]
     return [names.shown(one) for one in ends]
-
-
-def concept_id(kip_type: str, name: str) -> str:
-    """Return the id that a concept of a type of KIP's gets when it is made, the same on every branch.
-
-    It is ``Type:name``, or ``Type:~`` and 32 hex digits where that would be no id. Who looks for a concept looks for
-    its type and name: one that a document or ``kb apply`` has made has another id.
-    """
-    plain = f"{kip_type}:{name}"
-    if name and check_id(plain) is None and not _HASHED.fullmatch(name):
-        return plain
-    both = json.dumps([kip_type, name], ensure_ascii=True)
-    return f"{kip_type}:~{hashlib.sha256(both.encode('ascii')).hexdigest()[:32]}"

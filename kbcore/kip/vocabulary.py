@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.ids import link_id
-from kbcore.kip.names import TypeNames, concept_id, end_types, type_names
+from kbcore.kip.names import TypeNames, end_types, type_names
 from kbcore.model.concepts import (
     AUTHOR,
     CORE_CONCEPTS,
@@ -24,6 +24,7 @@ from kbcore.model.concepts import (
     SYSTEM,
     TYPE,
     Concept,
+    concept_id,
 )
 from kbcore.model.graph import Link, Node, Statement
 from kbcore.model.schema import EntityType, Schema

@@ -6,12 +6,15 @@ Definitions that a branch adds while it runs are nodes of the same two types, an
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from kbcore.ids import check_id
 from kbcore.limits import MAX_NAME_CHARS
 from kbcore.model.schema import ANY, LINK, MEMORY, MENTIONS, EdgeType, EntityType, Impact, Schema
 
@@ -188,12 +191,26 @@ VOCABULARY: Final = frozenset((one.type, one.name) for one in CORE_CONCEPTS)
 """The concepts that every store knows, by type and name."""
 
 
+def concept_id(kip_type: str, name: str) -> str:
+    """Return the id that a concept of a type of KIP's gets when it is made, the same on every branch.
+
+    It is ``Type:name``, or ``Type:~`` and 32 hex digits where that would be no id. Who looks for a concept looks for
+    its type and name: one that a document or ``kb apply`` has made has another id.
+    """
+    plain = f"{kip_type}:{name}"
+    if name and check_id(plain) is None and not _HASHED.fullmatch(name):
+        return plain
+    both = json.dumps([kip_type, name], ensure_ascii=True)
+    return f"{kip_type}:~{hashlib.sha256(both.encode('ascii')).hexdigest()[:32]}"
+
+
 def is_well_named(definition: Concept) -> bool:
     """Tell whether a type or predicate has a name of its style, or one of the vocabulary."""
     is_styled = _STYLES[definition.type].fullmatch(definition.name) and len(definition.name) <= MAX_NAME_CHARS
     return bool(is_styled) or (definition.type, definition.name) in VOCABULARY
 
 
+_HASHED: Final = re.compile(r"~[0-9a-f]{32}")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _IN_SCHEMA_FILE: Final = {
     TYPE: "`entities: {%s: {description: …}}`",

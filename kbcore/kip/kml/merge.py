@@ -20,8 +20,7 @@ from kbcore.kip.kml.drafts import CREATED, MERGED_FROM, MERGED_VALUES, LinkDraft
 from kbcore.kip.kml.intent import Intent, node_words
 from kbcore.kip.kml.selection import check_named
 from kbcore.kip.kml.work import CommandDrafts, misused
-from kbcore.kip.names import concept_id
-from kbcore.model.concepts import ARCHIVED, DOMAIN, IN_DOMAIN, UNSORTED, VOCABULARY
+from kbcore.model.concepts import ARCHIVED, DOMAIN, IN_DOMAIN, UNSORTED, VOCABULARY, concept_id
 from kbcore.model.graph import CLIENT, FORMER_IDS, FORMER_KEY, Link, Node, former_ids
 from kbcore.model.values import is_same
 from kbcore.store.planning.conflicts import contested_in

@@ -17,12 +17,12 @@ from kbcore.kip import syntax as s
 from kbcore.kip.elements import name_of
 from kbcore.kip.errors import CONSTRAINT, DUPLICATE, NOT_FOUND, refused
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
-from kbcore.kip.names import TypeNames, concept_id
+from kbcore.kip.names import TypeNames
 from kbcore.kip.run_statement import name_hint, prepared
 from kbcore.kip.sql.projection import ValueSlice
 from kbcore.kip.undefined_names import no_predicate, no_type
 from kbcore.kip.vocabulary import TYPES, Vocabulary
-from kbcore.model.concepts import DOMAIN, IN_DOMAIN, PREDICATE, SCHEMA_DOMAIN, TYPE
+from kbcore.model.concepts import DOMAIN, IN_DOMAIN, PREDICATE, SCHEMA_DOMAIN, TYPE, concept_id
 from kbcore.model.graph import Link, Node
 from kbcore.model.schema import Schema
 from kbcore.text.escaping import in_quotes

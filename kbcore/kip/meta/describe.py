@@ -10,12 +10,11 @@ from kbcore.kip.elements import node_json
 from kbcore.kip.errors import NOT_FOUND
 from kbcore.kip.meta import domains
 from kbcore.kip.meta.neighbourhood import neighbourhood
-from kbcore.kip.names import concept_id
 from kbcore.kip.paging import cursor_in, mark_of
 from kbcore.kip.reference import SYNTAX
 from kbcore.kip.undefined_names import no_predicate, no_type
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
-from kbcore.model.concepts import DOMAIN, PERSON, PREDICATE, SELF, TYPE
+from kbcore.model.concepts import DOMAIN, PERSON, PREDICATE, SELF, TYPE, concept_id
 from kbcore.model.graph import Node
 from kbcore.model.schema import Schema
 from kbcore.text import cursor as cursors

@@ -7,9 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.kip.confidence import created_at
-from kbcore.kip.names import concept_id
 from kbcore.kip.sleep.memory import Memory
-from kbcore.model.concepts import ARCHIVED, DOMAIN, EVENT, PERSON, SLEEP_TASK, SYSTEM, UNSORTED
+from kbcore.model.concepts import ARCHIVED, DOMAIN, EVENT, PERSON, SLEEP_TASK, SYSTEM, UNSORTED, concept_id
 
 ORPHANS: Final = f"""from mine n where n.type not in ('{DOMAIN}', '{SLEEP_TASK}') and len(n.files) = 0
 and coalesce(n.status, '') <> 'archived' and n.id not in (select from_id from member)

@@ -10,12 +10,11 @@ from typing import Any, Final
 
 from kbcore import limits
 from kbcore.kip.kml.drafts import distinct
-from kbcore.kip.names import concept_id
 from kbcore.kip.sleep.assess import assess
 from kbcore.kip.sleep.memory import Memory
 from kbcore.kip.sleep.phase import PhaseResult
 from kbcore.kip.sleep.writing import edit
-from kbcore.model.concepts import DEFINING, PERSON, SYSTEM
+from kbcore.model.concepts import DEFINING, PERSON, SYSTEM, concept_id
 from kbcore.model.graph import Node
 from kbcore.model.record import SLEEP
 from kbcore.store.planning.conflicts import contested_in

@@ -13,8 +13,7 @@ from typing import Any, Final
 from kbcore.config.settings import KipLimits
 from kbcore.config.sleep import SleepSettings
 from kbcore.kip.kml.work import CommandDrafts
-from kbcore.kip.names import concept_id
-from kbcore.model.concepts import DEFINING, ORIGIN, VOCABULARY
+from kbcore.model.concepts import DEFINING, ORIGIN, VOCABULARY, concept_id
 from kbcore.model.schema import Schema
 from kbcore.view.view import View
 

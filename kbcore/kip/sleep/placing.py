@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kbcore.kip.names import concept_id
 from kbcore.kip.sleep.assess import ARCHIVED_ID, ORPHANS, UNSORTED_ID
 from kbcore.kip.sleep.memory import Memory
 from kbcore.kip.sleep.phase import LATER, PhaseResult
 from kbcore.kip.sleep.writing import join, leave, stamp
-from kbcore.model.concepts import ARCHIVED, DOMAIN, UNSORTED
+from kbcore.model.concepts import ARCHIVED, DOMAIN, UNSORTED, concept_id
 
 RECLASSIFIED: Final = "SleepReclassification"
 RESOLVED: Final = "OrphanResolution"

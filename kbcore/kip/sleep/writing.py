@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from kbcore.ids import link_id
 from kbcore.kip.kml.drafts import NodeDraft
-from kbcore.kip.names import concept_id
 from kbcore.kip.sleep.memory import Memory
 from kbcore.kip.sleep.phase import LATER, PhaseResult
-from kbcore.model.concepts import ARCHIVED, DOMAIN, IN_DOMAIN, SYSTEM
+from kbcore.model.concepts import ARCHIVED, DOMAIN, IN_DOMAIN, SYSTEM, concept_id
 
 ARCHIVING: Final = "SleepArchive"
 _MEMBERSHIPS: Final = "select from_id, id, len(files) = 0 from member where from_id in (select unnest($3::varchar[]))"

@@ -26,7 +26,7 @@ from kbcore.store.apply import Noting, defines, users
 from kbcore.store.history.log import Selection
 from kbcore.store.history.reach import check_record, first_record
 from kbcore.store.history.reverting import reverted
-from kbcore.store.history.undo_plan import Restoration, operations, refuse, sentences, undone_already
+from kbcore.store.history.undo_plan import Restoration, keep_vocabulary, operations, refuse, sentences, undone_already
 from kbcore.store.history.writers import Writer
 from kbcore.store.planning.definitions import missed
 from kbcore.store.workspace import Workspace
@@ -217,6 +217,8 @@ def revert_planner(
             if found.sources and not (found.nodes or found.links or restored):
                 raise _only_files(seqs)
             way = operations(view, found, stamp, view.schema(schema), min(seqs))
+            if keep_vocabulary(found, way.broken):
+                way = operations(view, found, stamp, view.schema(schema), min(seqs))
         if force:
             refuse(seqs, found, [], [])
         else:

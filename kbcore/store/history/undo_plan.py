@@ -16,6 +16,7 @@ from kbcore.errors.remedies import by_front_end, kb
 from kbcore.ids import link_id
 from kbcore.model import inverse
 from kbcore.model.bare_links import resolve
+from kbcore.model.concepts import VOCABULARY, concept_id
 from kbcore.model.folding import apply
 from kbcore.model.graph import CLIENT, Link, Node, SourceFile, Statement
 from kbcore.model.inverse import SAYS
@@ -39,6 +40,7 @@ _SHOWN_GONE = 10
 _OLD_VALUES = ", or write the old values with {kb_upsert}"
 _FORCED = by_front_end(", or use --force to restore the old values", _OLD_VALUES)
 _BROKEN = f"Remove the edge first{by_front_end(', or use --force to leave it as it is', '')}."
+_VOCABULARY = frozenset(concept_id(*one) for one in VOCABULARY)
 _USED = f"Remove what uses it first{by_front_end(', or use --force to leave it as it is', '')}."
 
 
@@ -182,6 +184,18 @@ def _on(state: State, op: Operation) -> Operation:
         return op
     old = state.links.get(link_id(op.type, op.kind, op.from_id, op.to_id))
     return msgspec.structs.replace(op, base=old.version if old else 0)
+
+
+def keep_vocabulary(found: Restoration, broken: Sequence[BrokenEdge]) -> bool:
+    """Leave the concepts that every store knows where an edge of others needs them; tell whether there are any.
+
+    Such a concept is recorded by whoever uses it first, so that others may use it before that is undone.
+    """
+    ends = {end for one in broken for end in (one.link.from_id, one.link.to_id)}
+    kept = [key for key in ends & _VOCABULARY if key in found.nodes and found.nodes[key][1] is None]
+    for key in kept:
+        del found.nodes[key]
+    return bool(kept)
 
 
 def refuse(

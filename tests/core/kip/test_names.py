@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kbcore.ids import check_id
 from kbcore.kip.elements import element_json
-from kbcore.kip.names import camel_case, concept_id, type_names
-from kbcore.model.concepts import CORE_CONCEPTS, Concept, extended
+from kbcore.kip.names import camel_case, type_names
+from kbcore.model.concepts import CORE_CONCEPTS, Concept, concept_id, extended
 from kbcore.model.schema import CORE, EdgeType, EntityType, Schema
 from tests.support.views.graph import AT, link, node
 

@@ -203,6 +203,18 @@ def test_undoing_a_creation_is_refused_while_others_point_at_it(project: Project
     assert project.edges("B") == {("B", "depends_on", "A", False)}
 
 
+def test_a_concept_of_the_vocabulary_stays_where_others_use_it_when_its_first_use_is_undone(project: Project) -> None:
+    archived = {"id": "Domain:Archived", "type": "Domain", "title": "Archived"}
+    into = {"type": "belongs_to_domain", "to": "Domain:Archived"}
+    project.apply(entities=[archived, entity("A")], edges=[into | {"from": "A"}])
+    project.apply(entities=[entity("B")], edges=[into | {"from": "B"}])
+    revert(project, 1)
+    assert project.node("A") is None
+    assert project.edges("B") == {("B", "belongs_to_domain", "Domain:Archived", True)}
+    revert(project, 2)
+    assert project.node("B") is None
+
+
 def test_undoing_the_creation_of_an_edge_is_refused_while_there_is_an_edge_about_it(project: Project) -> None:
     project.write({".kb/schema/own.yaml": "edges: {doubts: {from: [req], to: [link], description: About an edge}}\n"})
     project.apply(entities=[entity("A"), entity("B")])
