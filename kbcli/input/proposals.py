@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN: Final = 10
 _QUESTION: Final = "Take it? [y]es, [c]hange, [n]o, [a]ll, [q]uit"
+_ANSWERS: Final = {said: word[0] for word in ("yes", "change", "no", "all", "quit") for said in (word, word[0])}
 
 
 class Found(NamedTuple):
@@ -97,11 +99,14 @@ def ask(
             while True:
                 output.flush()
                 output.note(f"{number} of {len(proposals)}: " + "\n".join(proposal_lines(shown)))
-                answer = typer.prompt(_QUESTION, default="y", err=True, show_default=False).strip().lower()[:1]
+                said = typer.prompt(_QUESTION, default="y", err=True).strip().lower()
+                answer = _ANSWERS.get(said, "")
                 if answer == "c":
                     shown = _change(session, shown, changed)
-                elif answer in {"y", "n", "a", "q"}:
+                elif answer:
                     break
+                else:
+                    output.warn("That is none of the answers. Type one letter, or the word.")
             if answer == "a":
                 return [*taken, shown, *proposals[number:]]
             if answer == "q":
@@ -124,7 +129,7 @@ def _change(session: Session, proposal: Proposal, changed: Callable[[Proposal, A
             head, _, type_ = proposal.setting.rpartition(".")
             if head == "extractors.markdown.paths":
                 type_ = _asked("type", type_)
-            globs = _split(_asked("glob", " ".join(proposal.value)))
+            globs = _split(_asked("glob", _joined(proposal.value)))
             return changed(proposal, globs, f"{head}.{type_}")
         whole = resolved(proposal.value)
         entry = dict(proposal.value)
@@ -132,7 +137,8 @@ def _change(session: Session, proposal: Proposal, changed: Callable[[Proposal, A
             before = whole.get(key, "")
             if isinstance(before, dict):
                 before = before.get("default", "")
-            text = " ".join(before) if isinstance(before, list) else str(before)
+            listed = before if isinstance(before, list) else [str(before)]
+            text = _joined(listed) if key == "glob" else " ".join(listed)
             said = _asked(key, text)
             if said != text:
                 words = _split(said) if key == "glob" else [said]
@@ -147,5 +153,11 @@ def _asked(what: str, before: str) -> str:
     return str(typer.prompt(f"  {what}", default=before, err=True)).strip()
 
 
+def _joined(globs: Sequence[str]) -> str:
+    """Return globs in one line; one with a blank is in quotes."""
+    return " ".join(f'"{one}"' if " " in one else one for one in globs)
+
+
 def _split(text: str) -> list[str]:
-    return text.split()
+    """Return the globs of a line, as ``_joined`` writes them."""
+    return [quoted or plain for quoted, plain in re.findall(r'"([^"]*)"|(\S+)', text)]

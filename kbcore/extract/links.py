@@ -34,6 +34,7 @@ _MARKDOWN_LINK: Final = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*+\])*+\]\(\s*+<?+([^
 _WIKILINK: Final = re.compile(r"!?\[\[([^\[\]|]+)(?:\|[^\[\]]*)?\]\]")
 _ID_WORD: Final = re.compile(r"""[^\s,;|<>(){}"'`]+""")
 _DOCUMENT: Final = re.compile(r"\.(?:md|markdown)\Z", re.IGNORECASE)
+_TEXT: Final = re.compile(r"\.(?:md|markdown|rst)\Z", re.IGNORECASE)
 _TARGET_KEYS: Final = ("target", "to", "id")
 _URL_KEYS: Final = ("url", "href")
 _DESCRIBING: Final = (*_TARGET_KEYS, *_URL_KEYS, "type", "kind")
@@ -234,7 +235,7 @@ def parse_target(text: str, path: str) -> LinkTarget:
 def parse_path(text: str, path: str) -> str | None:
     """Return the document, from the root, that a link in the text of the document at ``path`` leads to, or None."""
     file = text.partition("#")[0].partition("?")[0].strip()
-    if not _DOCUMENT.search(file) or _SCHEME.match(text):
+    if not _TEXT.search(file) or _SCHEME.match(text):
         return None
     target = _document(file, path)
     return None if target.fault else target.text

@@ -1,7 +1,8 @@
-"""The links in the text of a Markdown document: the documents and ids that it mentions.
+"""The links in the text of a document: the documents and ids that it mentions.
 
-Read are inline links, reference links, and wiki links to documents. Code, HTML comments, images, URLs and links within
-the document state nothing. An id in brackets counts only where it begins as the settings say.
+Of reStructuredText they are read by ``rst_links``. Of any other text inline links, reference links, and wiki links to
+documents are read. Code, HTML comments, images, URLs and links within the document state nothing. An id in brackets
+counts only where it begins as the settings say.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kbcore import limits
-from kbcore.extract import prose
+from kbcore.extract import prose, rst_links
 from kbcore.extract.facts import StatedLink
 from kbcore.extract.links import parse_path
 from kbcore.ids import check_id
 from kbcore.model.schema import MENTIONS
 from kbcore.text.problems import FileProblem
 
-_DOCUMENT: Final = re.compile(r"\.(?:md|markdown)\b", re.IGNORECASE)
+_DOCUMENT: Final = re.compile(r"\.(?:md|markdown|rst)\b", re.IGNORECASE)
+_RST: Final = ".rst"
 _TEXT: Final = r"\[(?P<text>(?:[^\[\]]|\[[^\[\]]*+\])*+)\]"
 _TITLE: Final = r"""(?:\s++(?:"[^"]*+"|'[^']*+'|\([^()]*+\)))?+"""
 _PLACE: Final = r"(?:<(?P<angled>[^<>\n]*+)>|(?P<plain>(?:[^\s()<>]|\([^\s()]*+\))++))"
@@ -43,10 +45,20 @@ def mentions(
     ``path`` is that of the document, ``subject`` the entity that it defines; ids in brackets count if they begin with
     one of ``beginnings``. More links than a document may have are a problem.
     """
+    if path.lower().endswith(_RST):
+        targets = ((target, True, line) for target, line in rst_links.linked_documents(body, first_line, path))
+        return _links(targets, path, subject)
     if "[" not in body or not (_DOCUMENT.search(body) or any(f"[{one}" in body for one in beginnings)):
         return [], []
+    return _links(_targets(body, first_line, path, tuple(beginnings)), path, subject)
+
+
+def _links(
+    targets: Iterable[tuple[str, bool, int]], path: str, subject: str
+) -> tuple[list[StatedLink], list[FileProblem]]:
+    """Return a link to each of these targets that is not the document itself, and a problem where they are too many."""
     found: dict[tuple[str, bool], StatedLink] = {}
-    for target, is_path, line in _targets(body, first_line, path, tuple(beginnings)):
+    for target, is_path, line in targets:
         if target != (path if is_path else subject) and (target, is_path) not in found:
             if len(found) == limits.MAX_MENTIONS:
                 message = f"the text links to more than {limits.MAX_MENTIONS} documents; the others are not recorded"

@@ -104,8 +104,10 @@ def test_a_repository_without_records_is_told_which_files_may_be_documents(kb, r
 def test_at_a_terminal_each_set_is_asked_for_and_may_be_changed(root, kb, tmp_path):
     write(root, DECISIONS)
     write(root, {f"spec/R-{n}.md": f"---\nid: R-{n}\ntitle: T\nstatus: open\n---\n" for n in (1, 2)})
-    question = "[q]uit: "
+    question = "[q]uit [y]: "
     terminal = Terminal(root, tmp_path / "state", question, "init", "--no-hooks")
+    for answer in ("x\n", "nothing\n"):
+        assert "none of the answers" in " ".join(terminal.type(answer, question).split())
     terminal.type("c\n", "type [adr]: ")
     terminal.type("nonsense\n", "id [ADR-{number}]: ")
     terminal.type("\n", "glob [.decisions/{number:d}-{slug}.md]: ")
@@ -124,6 +126,18 @@ def test_at_a_terminal_each_set_is_asked_for_and_may_be_changed(root, kb, tmp_pa
     assert not (root / ".kb/baseline.json").exists()
     assert config(root)["sources"] == [{**ENTRY, "id": "D-{number}"}]
     assert "spec/*.md" not in json.dumps(config(root))
+
+
+def test_a_glob_with_a_blank_stays_one_where_another_part_of_the_proposal_is_changed(root, tmp_path):
+    write(root, {f"my specs/R-{n}.md": f"---\nid: R-{n}\ntitle: T\nstatus: open\n---\n" for n in (1, 2)})
+    question = "[q]uit [y]: "
+    terminal = Terminal(root, tmp_path / "state", question, "init", "--no-hooks")
+    terminal.type("change\n", "type [req]: ")
+    terminal.type("adr\n", 'glob ["my specs/*.md"]: ')
+    assert "R-1 (adr)" in terminal.type("\n", question)
+    terminal.type("\n", "[y]es, [n]o: ")
+    assert terminal.leave("n\n") == 0
+    assert config(root)["extractors"]["markdown"]["paths"]["adr"][-1] == "my specs/*.md"
 
 
 def test_at_a_terminal_what_the_rules_find_is_accepted_as_the_baseline(root, kb, tmp_path):

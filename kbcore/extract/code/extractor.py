@@ -39,6 +39,9 @@ VERIFIES: Final = "verifies"
 _CONFLICT: Final = b"<<<<<<< "
 _ID_DIGITS: Final = 12
 _SHOWN_CHARS: Final = 60
+_VERIFYING: Final = frozenset({"verifies", "tests", "validates", "checks"})
+"""Words for an edge that ends at a test; the mark is at the test."""
+_OF_TESTS: Final = "^verified_by"
 
 
 class CodeExtractor:
@@ -121,7 +124,8 @@ def _wrong_mark(mark: WrongMark, edges: Collection[str]) -> FileProblem:
         message, hint = f"the mark {word} names no id", f"Name one, as in `kb: {mark.edge} REQ-1`."
     else:
         message = f"the mark names {word}, which is no edge"
-        hint = f"{did_you_mean(mark.edge, edges)} A comment that is no mark must not begin with `kb:`."
+        meant = f"Did you mean '{_OF_TESTS}'?" if mark.edge.lower() in _VERIFYING else did_you_mean(mark.edge, edges)
+        hint = f"{meant} A comment that is no mark must not begin with `kb:`."
     return FileProblem(mark.line, "wrong_mark", message, hint, "warning", values=(mark.edge, mark.target))
 
 

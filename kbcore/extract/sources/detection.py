@@ -1,8 +1,8 @@
 """Which documents a repository has, and which settings would read them. Pure: files are read by what the caller gives.
 
-First the profiles, by their signs; then texts that look alike, folder by folder; then tables and lists of records. Of
-each folder a few files are looked at. Then the proposed settings are tried on the files, so that what a proposal says
-of entities and edges is what a sync would make of them.
+First the profiles, by their signs; then texts that look alike, folder by folder; then tables and lists of records; then
+the pages of sites, by the settings of the site. Of each folder a few files are looked at. Then the proposed settings
+are tried on the files, so that what a proposal says of entities and edges is what a sync would make of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kbcore.extract.sources import guessing, patterns, profiles
 from kbcore.extract.sources.check import resolved
 from kbcore.extract.sources.document import INDEX, entries_of
 from kbcore.extract.sources.guessing import Guess
-from kbcore.extract.sources.profiles import Signs
+from kbcore.extract.sources.profiles import Signs, Site
 from kbcore.extract.sources.recognition import SIGNS_BYTES, LookedAtFile, fits_content, fits_path
 from kbcore.extract.sources.source import ENDINGS, TEXTS, source_of, texts
 from kbcore.text.globs import common_folder, fixed_part, glob_of, glob_set, matches
@@ -206,11 +206,15 @@ class _Group(msgspec.Struct):
     names: list[str]
 
     def path(self, name: str) -> str:
-        return f"{self.folder}/{name}" if self.folder else name
+        return _in(self.folder, name)
 
     @property
     def parts(self) -> frozenset[str]:
         return frozenset(self.folder.split("/"))
+
+    def is_of_any_content(self, signs: Signs) -> bool:
+        """Return whether the files are data whose names say nothing: settings of tools are beside the records."""
+        return self.ending == _LIST and not (signs.names or signs.paths or signs.beside)
 
 
 class _Detection:
@@ -220,6 +224,8 @@ class _Detection:
         self.looked: dict[str, LookedAtFile | None] = {}
         self.left_to_try = TRIED
         self.uninstalled: list[Uninstalled] = []
+        self.folders: dict[str, set[str]] = {}
+        """The folders of texts by their ending, whatever reads them. An index or a template makes no folder one."""
         self.names: dict[str, list[str]] = {}
         """The names in each folder that has files of a kind that is looked at."""
         groups: dict[tuple[str, str], _Group] = {}
@@ -239,11 +245,17 @@ class _Detection:
 
     def run(self) -> Detection:
         before = sum(len(one.names) for one in self.groups)
+        texts_of: dict[str, set[str]] = {}
+        for group in self.groups:
+            if any(not INDEX.fullmatch(name) for name in group.names):
+                texts_of.setdefault(group.ending, set()).add(group.folder)
+        self.folders = texts_of
         for group in self.groups:
             self._leave_out_configured(group)
         covered = before - sum(len(one.names) for one in self.groups)
         found = [*self._of_profiles(), *self._of_features(), *self._of_texts(), *self._of_tables()]
-        proposals = [*sorted(found, key=lambda one: (-one.files, one.name)), *self._of_code()]
+        pages = list(self._of_pages())
+        proposals = [*sorted(found, key=lambda one: (-one.files, one.name)), *pages, *self._of_code()]
         possible = tuple(_counted(_possible(self.groups, self.read)))
         return Detection(tuple(proposals), possible, covered, tuple(self.uninstalled))
 
@@ -285,16 +297,16 @@ class _Detection:
         return found * 2 >= len(files) > 0
 
     def _of_profiles(self) -> Iterator[Proposal]:
-        taken: dict[str, list[tuple[_Group, list[str]]]] = {}
+        taken: dict[str, tuple[list[str], list[str]]] = {}
         for group in self.groups:
             best = max(self._fitting(group), default=None, key=lambda one: (one[0].weight, -one[1]))
-            if best is None:
-                continue
-            signs, number = best
-            names = [name for name in group.names if fits_path(signs, group.path(name), self.names[group.folder])]
-            taken.setdefault(profiles.NAMES[number], []).append((group, names))
-        for profile, parts in taken.items():
-            entry = placed(profile, [group.path(name) for group, names in parts for name in names])
+            if best is not None:
+                profile = profiles.NAMES[best[1]]
+                paths, singly = self._of_group(group, best[0], profile)
+                before = taken.get(profile, ([], []))
+                taken[profile] = ([*before[0], *paths], [*before[1], *singly])
+        for profile, (paths, singly) in taken.items():
+            entry = _with_files(placed(profile, paths), profile, singly)
             if entry is None:
                 continue
             whole = resolved(entry)
@@ -305,6 +317,17 @@ class _Detection:
                 for group, names in meant:
                     group.names = [name for name in group.names if name not in {*names}]
                 yield proposal
+
+    def _of_group(self, group: _Group, signs: Signs, profile: str) -> tuple[list[str], list[str]]:
+        """Return the paths of a group that globs of a profile may mean, and those that are to be named one by one."""
+        paths = [group.path(name) for name in group.names]
+        paths = [path for path in paths if fits_path(signs, path, self.names[group.folder])]
+        if not group.is_of_any_content(signs):
+            return paths, []
+        usual = [patterns.plain_glob(glob) for glob in texts(profiles.read(profile)["source"]["glob"])]
+        own = {path for path in paths if matches(path, usual)}
+        looked_at = [file for path in paths if path not in own and (file := self.look(path)) is not None]
+        return sorted(own), [file.path for file in looked_at if fits_content(signs, file, profile)]
 
     def _meant_by(self, globs: Sequence[str]) -> list[tuple[_Group, list[str]]]:
         """Return the files that globs mean, by their groups."""
@@ -332,7 +355,8 @@ class _Detection:
                 continue
             files = self._samples(group, fit) if signs.needs_content else []
             having = sum(fits_content(signs, file, profiles.NAMES[number]) for file in files)
-            if not signs.needs_content or (having and having * 2 >= len(files)):
+            is_enough = having * 2 >= len(files) or group.is_of_any_content(signs)
+            if not signs.needs_content or (having and is_enough):
                 yield signs, number
 
     def _of_features(self) -> Iterator[Proposal]:
@@ -396,14 +420,79 @@ class _Detection:
                     group.names = [name for name in group.names if not matches(group.path(name), plain)]
                 yield proposal
 
-    def _globs(self, tail: str, groups: Sequence[_Group]) -> list[str]:
-        """Return the fewest globs for folders that mean no other texts with the same ending."""
+    def _globs(self, tail: str, groups: Sequence[_Group], base: str = "") -> list[str]:
+        """Return the fewest globs for folders, all below a base, that mean no other texts with the same ending.
+
+        Whatever reads those others, or nothing, they count.
+        """
         own = {one.folder for one in groups}
-        alike = (one for one in self.groups if one.ending == groups[0].ending and one.folder not in own)
-        others = [one.folder for one in alike if any(not INDEX.fullmatch(name) for name in one.names)]
-        found = _covering("", sorted(own), others, tail)
+        ending = groups[0].ending
+        read = {*self._folders_in_force(ending), *self.folders.get(ending, ())} - own
+        left = {one.folder for one in self.groups if one.ending == ending and one.names}
+        found = _covering(base, sorted(own), sorted(_at_or_below(read, base) if base else read), tail)
         common = common_folder(own)
-        return [_below(common, tail)] if len(found) > _MOST_GLOBS and common else found
+        is_wide = len(found) > _MOST_GLOBS and common and not _at_or_below(read - left, common)
+        return [_below(common, tail)] if is_wide else found
+
+    def _folders_in_force(self, ending: str) -> set[str]:
+        """Return the folders below which settings in force look for texts with an ending, there or not.
+
+        An entry of ``sources`` goes before the extractors: it must mean none of the documents that they will have.
+        """
+        globs = (glob for one in self.configured for glob, _ in one.globs if glob.endswith(ending))
+        return {folder for folder in map(fixed_part, globs) if folder}
+
+    def _of_pages(self) -> Iterator[Proposal]:
+        """Yield the pages of sites that nothing else reads; of a site in a site the inner one has them."""
+        for profile in profiles.NAMES:
+            site = profiles.site(profile)
+            folders = [] if site is None else sorted(filter(None, map(self._pages_folder(site), self.names)), key=len)
+            for folder in reversed(folders):
+                yield from self._of_site(profile, folder, texts(site.endings) if site else ())
+
+    def _pages_folder(self, site: Site) -> Callable[[str], str]:
+        """Return what tells the folder of the pages of a site in a folder, "" where there is none."""
+
+        def found(folder: str) -> str:
+            beside = self.names[folder]
+            name = next((one for one in texts(site.names) if one in beside), None)
+            if name is None or (site.beside and not any(matches(one, texts(site.beside)) for one in beside)):
+                return ""
+            below = site.folder
+            if site.folder_key and (data := self.read(_in(folder, name), SIGNS_BYTES)):
+                stated = re.search(rf"^{site.folder_key}:[ \t]*[\"']?([\w./-]+)".encode(), data, re.MULTILINE)
+                below = stated[1].decode() if stated else below
+            inner = posixpath.normpath(posixpath.join(folder, below))
+            return "" if inner == "." or inner.startswith("..") else inner
+
+        return found
+
+    def _of_site(self, profile: str, folder: str, endings: Sequence[str]) -> Iterator[Proposal]:
+        groups = [
+            one
+            for one in self.groups
+            if one.names
+            and one.ending in endings
+            and _at_or_below([one.folder], folder)
+            and not one.parts & _FOR_TESTS
+            and not any(part.startswith("_") for part in one.parts)
+            and not any(_at_or_below([one.folder], taken) for taken in self._folders_in_force(one.ending))
+        ]
+        globs = [
+            glob
+            for ending in endings
+            if (alike := [one for one in groups if one.ending == ending])
+            for glob in self._globs(f"*{ending}", alike, folder)
+        ]
+        if not globs:
+            return
+        entry = {"profile": profile, "glob": globs if len(globs) > 1 else globs[0]}
+        files = [one.path(name) for one in groups for name in one.names]
+        trial = _Trial(sources.EXTRACTOR, resolved(entry), self.read, max(_LEAST_TRIED, self.left_to_try))
+        self.left_to_try -= min(trial.most, len(files))
+        for one in groups:
+            one.names = []
+        yield _tried(Proposal(profile, "sources", entry, 0, 0, 0), trial, files)[0]
 
     def _of_tables(self) -> Iterator[Proposal]:
         alike: dict[str, tuple[Guess, list[tuple[_Group, str]]]] = {}
@@ -559,6 +648,8 @@ def _sample(path: str, facts: Facts) -> Sample:
 def placed(profile: str, files: Sequence[str]) -> dict[str, Any] | None:
     """Return an entry with a profile, with globs where its own do not mean the files; None where none can."""
     own = texts(profiles.read(profile)["source"]["glob"])
+    if not files:
+        return None
     if all(matches(path, [patterns.plain_glob(glob) for glob in own]) for path in files):
         return {"profile": profile}
     bases: dict[str, set[str]] = {}
@@ -579,6 +670,15 @@ def placed(profile: str, files: Sequence[str]) -> dict[str, Any] | None:
             found += [_in_folder(folder, tail) for folder in sorted(folders)]
     found = list(dict.fromkeys(found))
     return {"profile": profile, "glob": found if len(found) > 1 else found[0]} if found else None
+
+
+def _with_files(entry: dict[str, Any] | None, profile: str, files: Sequence[str]) -> dict[str, Any] | None:
+    """Return an entry of a profile that means these files as well, each by its path; None where it means none."""
+    if not files:
+        return entry
+    own = texts(resolved(entry)["glob"]) if entry else ()
+    globs = list(dict.fromkeys((*own, *map(glob_of, files))))
+    return {"profile": profile, "glob": globs if len(globs) > 1 else globs[0]}
 
 
 def _tail(glob: str) -> str:
@@ -609,6 +709,10 @@ def _at_or_below(folders: Iterable[str], path: str) -> list[str]:
 
 def _in_folder(folder: str, tail: str) -> str:
     return f"{glob_of(folder)}/{tail}" if folder else tail
+
+
+def _in(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
 
 
 def _below(folder: str, tail: str) -> str:

@@ -19,7 +19,7 @@ from kbcore.extract.sources.document import INDEX
 from kbcore.extract.sources.entry import Entry, folded
 from kbcore.extract.sources.recognition import LookedAtFile
 from kbcore.ids import check_id
-from kbcore.model.schema import CORE
+from kbcore.model.schema import ANY, CORE
 from kbcore.text.globs import glob_of
 
 _MOST_OF: Final = 0.8
@@ -67,12 +67,13 @@ _WORDS: Final[Mapping[str, str]] = {
 """What other tools call the types."""
 _LINKS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("supersedes", "replaces", "obsoletes"), "supersedes"),
-    **dict.fromkeys(("verifies", "tests"), "^verified_by"),
+    **dict.fromkeys(("verifies", "tests", "validates"), "^verified_by"),
+    **dict.fromkeys(("validated-by", "tested-by"), "verified_by"),
     **dict.fromkeys(("superseded-by", "replaced-by", "obsoleted-by"), "^supersedes"),
     **dict.fromkeys(
         ("requires", "depends-on", "depends", "related", "relates-to", "see-also", "parent", "extends", "blocks",
          "blocked-by", "dependencies", "references", "refs", "implements", "amends", "updates",
-         "satisfies", "refines", "derived-from", "traces-to"),
+         "satisfies", "refines", "derived-from", "traces-to", "constrains", "constrained-by"),
         "relates_to",
     ),
 }  # fmt: skip
@@ -126,7 +127,10 @@ def of_texts(folder: str, ending: str, names: Sequence[str], files: Sequence[Loo
     key = _unique_key([entry for _, entry in known], common)
     is_own = key == "id" and ending in _MARKDOWN and (several or "type" in common or "status" in common)
     if is_own and all(type_ in CORE.entities for type_ in _texts([entry for _, entry in known], "type")):
-        return Guess(_type(hint, common, [entry for _, entry in known]), f"*{ending}")
+        type_ = _type(hint, common, [entry for _, entry in known])
+        links = _links([entry for _, entry in known], "{id}", type_)
+        is_plain = not links or "type" in common
+        return Guess(type_, f"*{ending}", None if is_plain else {"type": type_, "id": "{id}", "links": links})
     numbered = _numbering(names)
     is_record = key is not None or bool(common & _STATE_KEYS) or bool(numbered and (hint or len(common) > 1))
     if not (several and (is_record or hint in _SURE)):
@@ -140,7 +144,7 @@ def of_texts(folder: str, ending: str, names: Sequence[str], files: Sequence[Loo
     else:
         id_ = _STEM
     entry: dict[str, Any] = {"type": _type_rule(type_, [one for _, one in known]), "id": id_}
-    links = _links([one for _, one in known], id_)
+    links = _links([one for _, one in known], id_, type_)
     if type_ == "adr" and "status" not in common and _has_section(files, "Status"):
         known_id = profiles.read(_OF_DECISIONS)["source"]["id"]
         entry = {"profile": _OF_DECISIONS, **({} if id_ == known_id else {"id": id_})}
@@ -197,7 +201,7 @@ def of_table(path: str, entries: Sequence[Entry], items: str = "") -> Guess | No
     id_ = _id_of_key(key, type_, entries)
     entry = {"type": _type_rule(type_, entries), "id": id_, "title": _written(entries, title)}
     state = next((one for one in ("status", "state") if one in common), None)
-    links = _links(entries, id_)
+    links = _links(entries, id_, type_)
     more = {"items": items} if items else {}
     if state and state != "status":
         more["status"] = state
@@ -253,7 +257,8 @@ def _texts(entries: Iterable[Entry], key: str) -> list[str]:
 
 def _unique_key(entries: Sequence[Entry], common: Collection[str], most_of: float = _MOST_OF) -> str | None:
     """Return the key whose values can be ids: one of the usual names, else one with a number in each value."""
-    others = [key for key in (folded(one) for one in entries[0].values) if key in common and key not in _ID_KEYS]
+    named = {*_ID_KEYS, *_TITLE_KEYS}
+    others = [key for key in (folded(one) for one in entries[0].values) if key in common and key not in named]
     for key in (*(one for one in _ID_KEYS if one in common), *others):
         values = _texts(entries, key)
         if len(values) < most_of * len(entries) or len({*values}) < most_of * len(values):
@@ -337,8 +342,11 @@ def _is_type(text: str) -> bool:
     return text.lower() in _WORDS or text.lower() in CORE.entities
 
 
-def _links(entries: Sequence[Entry], id_: str) -> dict[str, Any]:
-    """Return rules for keys that name other documents; a plain number means the document of that number."""
+def _links(entries: Sequence[Entry], id_: str, type_: str) -> dict[str, Any]:
+    """Return rules for keys that name other documents; a plain number means the document of that number.
+
+    An edge that may not lead from documents of the type, or to them, becomes ``relates_to``.
+    """
     found: dict[str, Any] = {}
     placeholder = re.search(r"\{[^{}]*\}", id_)
     for entry in entries:
@@ -349,7 +357,7 @@ def _links(entries: Sequence[Entry], id_: str) -> dict[str, Any]:
             pieces = [one.strip() for one in (value if isinstance(value, list) else str(value).split(",")) if one]
             if not pieces or not all(isinstance(one, str) and _NAMES_ONE.search(one) for one in pieces):
                 continue
-            edge = _LINKS[key]
+            edge = _LINKS[key] if _may_begin(_LINKS[key], type_) else "relates_to"
             is_number = all(one.isdecimal() for one in pieces)
             rule: dict[str, Any] = {"edge": edge, **({"kind": key} if edge == "relates_to" else {})}
             if is_number and placeholder and not id_.startswith("{"):
@@ -358,3 +366,10 @@ def _links(entries: Sequence[Entry], id_: str) -> dict[str, Any]:
                 continue
             found[written] = {**rule, **({} if isinstance(value, list) else {"split": ","})}
     return found
+
+
+def _may_begin(edge: str, type_: str) -> bool:
+    """Return whether an edge, or with ``^`` the edge turned round, may lead away from entities of a type."""
+    known = CORE.edges.get(edge.removeprefix("^"))
+    ends = () if known is None else known.to_types if edge.startswith("^") else known.from_types
+    return not ends or bool({type_, ANY} & {*ends})

@@ -2,7 +2,7 @@
 
 A file has ``description``, ``documentation`` (an address), ``source`` (an entry of ``sources``, its ``glob`` the usual
 place), and ``signs``, by which such documents are recognised: one ``Signs``, or a list of them, of which one must fit.
-A profile without signs is never proposed.
+A profile of pages, which have no signs of their own, has ``site`` in their place.
 """
 
 from __future__ import annotations
@@ -64,6 +64,16 @@ class Signs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return bool(self.keys or self.heading or self.sections or self.lines or self.contains)
 
 
+class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """What tells that the texts below a folder are the pages of one site."""
+
+    names: Annotated[Texts, _says("Names of the settings file of the site, in the folder of the site.")]
+    endings: Annotated[Texts, _says("Endings of the names of pages, with the dot.")]
+    beside: Annotated[Texts, _says("Globs of names; where stated, a page beside the settings file must fit one.")] = []
+    folder: Annotated[str, _says("The folder of the pages in that of the site; the same one if not stated.")] = ""
+    folder_key: Annotated[str, _says("The key of the settings file that names another folder for them.")] = ""
+
+
 @cache
 def read(name: str) -> dict[str, Any]:
     """Return the profile of one of the names."""
@@ -78,3 +88,10 @@ def signs(name: str) -> tuple[Signs, ...]:
     """Return the signs of a profile, of which one must fit. Raises: ``msgspec.ValidationError``."""
     stated = read(name).get("signs", [])
     return tuple(msgspec.convert(stated if isinstance(stated, list) else [stated], list[Signs]))
+
+
+@cache
+def site(name: str) -> Site | None:
+    """Return what tells the pages of a profile; None for a profile of other documents. Raises: as ``signs``."""
+    stated = read(name).get("site")
+    return None if stated is None else msgspec.convert(stated, Site)

@@ -70,6 +70,12 @@ def test_the_nearest_edge_is_named_for_a_wrong_mark():
     assert "'implements'" in found.hint
 
 
+@pytest.mark.parametrize("word", ["verifies", "tests", "validates"])
+def test_the_edge_that_leads_to_a_test_is_named_for_a_mark_that_says_what_the_test_verifies(word):
+    [found] = EXTRACTOR.extract(SourceFile("tests/test_a.py", f"# kb: {word} REQ-1\n".encode()), SETTINGS).problems
+    assert "'^verified_by'" in found.hint
+
+
 @pytest.mark.parametrize(
     ("comment", "edge", "kind", "target"),
     [

@@ -15,9 +15,9 @@ from kbcore.extract.sources.detection import Configured, Detection, detect
 from kbcore.text.globs import matches
 from tests.support.sources.shapes import SHAPES, expected_of, files_of
 
-NEVER: frozenset[str] = frozenset({name for name in profiles.NAMES if not profiles.signs(name)})
-"""Profiles of pages, which nothing tells from the pages of any other tool."""
-BY_PROFILE = [one for one in SHAPES if "profile" in expected_of(one)["sources"][0] and one not in NEVER]
+SITES = [name for name in profiles.NAMES if profiles.site(name)]
+"""Profiles of pages, which the settings of their site tell from other texts."""
+BY_PROFILE = [one for one in SHAPES if "profile" in expected_of(one)["sources"][0] and one not in SITES]
 BY_HAND = [one for one in SHAPES if "profile" not in expected_of(one)["sources"][0]]
 
 
@@ -54,6 +54,20 @@ def test_a_shape_in_another_folder_gives_the_same_ids_where_they_are_not_of_the_
         one["profile"] for one in expected_of(shape)["sources"]
     }
     assert sum(one.entities for one in proposals) == len(expected_of(shape)["entities"])
+
+
+@pytest.mark.parametrize("shape", SITES)
+def test_the_pages_of_a_site_are_proposed_with_all_entities_and_edges(shape: str) -> None:
+    expected = expected_of(shape)
+    [proposal] = found_in(files_of(shape)).proposals
+    assert isinstance(proposal.value, dict)
+    assert proposal.value["profile"] == shape
+    assert (proposal.entities, proposal.edges) == (len(expected["entities"]), len(expected["edges"]))
+
+
+@pytest.mark.parametrize("name", profiles.NAMES)
+def test_each_profile_has_what_tells_its_documents(name: str) -> None:
+    assert bool(profiles.signs(name)) != bool(profiles.site(name))
 
 
 @pytest.mark.parametrize("shape", BY_HAND)

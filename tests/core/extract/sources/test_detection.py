@@ -144,6 +144,85 @@ def test_headings_with_ids_are_entities_of_one_document() -> None:
     assert (proposal.files, proposal.entities) == (1, 2)
 
 
+PAGES = {f"docs/{name}.md": f"# {name}\n\nSee [a](guide/a.md).\n" for name in ("index", "start", "guide/a", "guide/b")}
+
+
+def test_the_pages_of_a_site_leave_out_the_folders_that_other_settings_read() -> None:
+    files = {"mkdocs.yml": "site_name: S\n", "docs/requirements/notes.md": "# Notes\n", **PAGES}
+    [proposal] = found_in(files).proposals
+    assert proposal.value == {"profile": "mkdocs", "glob": ["docs/*.md", "docs/guide/*.md"]}
+    assert (proposal.files, proposal.entities) == (4, 4)
+
+
+def test_the_pages_of_a_site_are_where_its_settings_say() -> None:
+    files = {path.replace("docs/", "site/pages/"): text for path, text in PAGES.items()}
+    [proposal] = found_in({"site/mkdocs.yml": "docs_dir: 'pages'\n", **files, "docs/other.md": "# Other\n"}).proposals
+    assert proposal.value == {"profile": "mkdocs", "glob": "site/pages/**/*.md"}
+
+
+def test_settings_of_a_site_without_pages_beside_them_propose_nothing() -> None:
+    assert not found_in({"tools/conf.py": "x = 1\n", "tools/a/notes.rst": "Notes\n=====\n"}).proposals
+
+
+def test_proposed_globs_mean_no_documents_that_other_settings_read() -> None:
+    files = {f"docs/requirements/REQ-{n}.md": front(id=f"REQ-{n}", title="R", status="open") for n in (1, 2)}
+    for team in ("alpha", "beta"):
+        files |= {f"docs/{team}/decisions/use-{w}.md": front(title=f"Use {w}", status="open") for w in "xyz"}
+    [proposal] = found_in(files).proposals
+    assert isinstance(proposal.value, dict)
+    assert proposal.value["glob"] == ["docs/alpha/decisions/*.md", "docs/beta/decisions/*.md"]
+
+
+def test_many_folders_beside_documents_that_other_settings_read_are_named_one_by_one() -> None:
+    files = {"docs/requirements/REQ-1.md": front(id="REQ-1", title="R", status="open")}
+    files |= {
+        f"docs/t{n}/decisions/use-{w}.md": front(title=f"Use {w}", status="open") for w in "xyz" for n in range(30)
+    }
+    [proposal] = found_in(files).proposals
+    assert isinstance(proposal.value, dict)
+    assert len(proposal.value["glob"]) == 30
+
+
+def test_a_title_is_no_id_although_each_has_a_number() -> None:
+    [proposal] = found_in(
+        {f"decisions/{w}.md": front(title=f"A{n}", status="open") for n, w in enumerate("xyz")}
+    ).proposals
+    assert isinstance(proposal.value, dict)
+    assert proposal.value["id"] == "{file.stem}"
+
+
+def test_documents_with_ids_and_links_of_another_tool_are_proposed_with_their_edges() -> None:
+    files = {
+        "tracker/1.md": front(id="T-1", title="One", status="on", requires="T-2, T-3", validates="T-2"),
+        "tracker/2.md": front(id="T-2", title="Two", status="on", constrains="[T-1]"),
+        "tracker/3.md": front(id="T-3", title="Three", status="off"),
+    }
+    [proposal] = found_in(files).proposals
+    assert isinstance(proposal.value, dict)
+    assert proposal.value["links"] == {
+        "requires": {"edge": "relates_to", "kind": "requires", "split": ","},
+        "validates": {"edge": "relates_to", "kind": "validates", "split": ","},
+        "constrains": {"edge": "relates_to", "kind": "constrains"},
+    }
+    assert (proposal.entities, proposal.edges) == (3, 4)
+
+
+def test_a_key_for_what_a_test_verifies_is_the_edge_of_tests_in_a_folder_of_tests() -> None:
+    files = {f"qa/tests/{n}.md": front(id=f"TC-{n}", title="T", status="on", validates="REQ-1") for n in (1, 2)}
+    [proposal] = found_in(files).proposals
+    assert isinstance(proposal.value, dict)
+    assert proposal.value["links"] == {"validates": {"edge": "^verified_by", "split": ","}}
+
+
+def test_settings_of_tools_beside_a_list_of_issues_are_not_proposed() -> None:
+    issue = {"number": 1, "title": "Crash", "state": "OPEN", "labels": []}
+    old = {**issue, "number": 2}
+    settings = {f"{name}.json": '{"name": "x"}' for name in ("package", "renovate", "tsconfig")}
+    [proposal] = found_in({**settings, "issues.json": json.dumps([issue]), "old.json": json.dumps([old])}).proposals
+    assert proposal.value == {"profile": "github-issues", "glob": ["issues.json", "issues/**/*.json", "old.json"]}
+    assert not proposal.not_read
+
+
 def test_pages_without_any_sign_are_counted_and_not_proposed() -> None:
     files = {f"website/docs/p{n}/page.md": front(title=f"T {n}", sidebar_position=n) for n in range(5)}
     found = found_in(files | {"README.md": "# Project\n"})
