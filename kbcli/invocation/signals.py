@@ -1,6 +1,6 @@
 """The end of a command after a signal: within two seconds in any case, and with a clean shutdown where possible.
 
-``Signals`` is for every command, ``Ending`` for one that runs until it is interrupted.
+``Signals`` is for every command, ``Deadline`` for one that runs until it is interrupted.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Final, ParamSpec
 
+from kbcore.clock import SystemClock
 from kbcore.process import interrupting
 from kbcore.process.interrupting import CurrentWork
 
 P = ParamSpec("P")
+_now_s: Final = SystemClock().monotonic_s
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 GRACE_S: Final = 1.6
@@ -135,8 +137,12 @@ class _Pipe:
         self._reads_fd = reads_fd
 
     def next(self, wait_s: float | None) -> int | None:
-        """Return the next signal that ends a process: 0 when the time is over, None when the listener has ended."""
-        while select.select((self._reads_fd,), (), (), wait_s)[0]:
+        """Return the next signal that ends a process: 0 when the time is over, None when the listener has ended.
+
+        Other signals, as those of a timer, do not prolong the time.
+        """
+        end_s = None if wait_s is None else _now_s() + wait_s
+        while select.select((self._reads_fd,), (), (), None if end_s is None else max(0.0, end_s - _now_s()))[0]:
             [*noted] = os.read(self._reads_fd, 1)
             if not noted:
                 return None

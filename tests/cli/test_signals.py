@@ -205,6 +205,24 @@ def test_kb_watch_ends_during_a_long_check(synced: Path) -> None:
     assert end(process, signal.SIGTERM) == 0
 
 
+STUCK = """
+from kbcore.results import taking
+def read(*_):
+    print("begun", file=sys.stderr, flush=True)
+    while True: sum(range(10000))
+taking._read = read
+"""
+
+
+@pytest.mark.sliced(1)
+def test_a_watcher_that_does_not_end_by_itself_is_ended(synced: Path) -> None:
+    write(synced, {"r.xml": "<testsuite/>"})
+    process = started(synced, STUCK, ["results", "--watch", "r.xml"])
+    assert process.stderr
+    assert process.stderr.readline().strip() == _BEGUN
+    assert end(process, signal.SIGINT) == 128 + signal.SIGINT
+
+
 def followed(root: Path, patch: str) -> subprocess.Popen[str]:
     """Begin a sync with something to write."""
     write(root, {"docs/requirements/late.md": "---\nid: REQ-9\ntitle: Late\nstatus: open\n---\n"})
