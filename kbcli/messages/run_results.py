@@ -99,13 +99,17 @@ def warnings(answer: ResultsAnswer) -> Iterator[str]:
         count = pluralize(len(recorded.earlier), "verdict")
         named = some_of(recorded.earlier, _NAMED)
         yield escaped_sentence(f"{count} {is_or_are(len(recorded.earlier))} of a later run than the report: {named}.")
+    if recorded.gone:
+        count = pluralize(len(recorded.gone), "test")
+        named = some_of(recorded.gone, _NAMED)
+        yield escaped_sentence(f"{count} went while the reports were read, and got no verdict: {named}.")
     for report in answer.reports:
         for note in report.notes:
             yield escaped_sentence(f"{report.file}: {note}")
 
 
 def _unmatched(one: Unmatched) -> str:
-    name = shortened(one.name, _MESSAGE_CHARS)
+    name = shortened(one.name, _MESSAGE_CHARS) if one.name.strip() else "one without a name"
     place = f"{one.report}:{one.line}" if one.line else one.report
     either = f", may be {some_of(one.candidates, _NAMED)}" if one.candidates else ""
     return f"{name} ({place}{either})"

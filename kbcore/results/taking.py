@@ -15,7 +15,6 @@ from kbcore.errors import InvalidReport, LimitExceeded, Problem, of_problems
 from kbcore.errors.remedies import for_shell
 from kbcore.git import revisions
 from kbcore.model.verdict import Verdict
-from kbcore.process import interrupting
 from kbcore.results import reading, suggesting
 from kbcore.results.collecting import Collected, Unmatched
 from kbcore.results.matching import KnownTests
@@ -96,6 +95,7 @@ class ResultsAnswer(msgspec.Struct, frozen=True):
             "unchanged_count": recorded.unchanged,
             "earlier": list(recorded.earlier[:MAX_LISTED]),
             "stated_by_files": dict([*recorded.stated.items()][:MAX_LISTED]),
+            "gone": list(recorded.gone[:MAX_LISTED]),
             "unmatched": {
                 "count": self.unmatched_count,
                 "failing": self.unmatched_failing,
@@ -174,7 +174,6 @@ def _read_all(request: ResultsRequest, collected: Collected) -> _Read:
     found = _Read(collected, [], [])
     problems: list[Problem] = []
     for file in request.files:
-        interrupting.check()
         try:
             found.reports.append(_read(file, found))
         except ReportFault as fault:

@@ -40,6 +40,11 @@ def test_what_changed_is_said_and_what_is_recorded_nowhere(kb, reported):
     assert re.search(r"passed again: TEST-1, which failed since [0-9a-f]{12} of ", kb("results", "build/r.xml").out)
 
 
+def test_a_reported_test_without_a_name_is_named_by_its_place(kb, synced):
+    write(synced, {"r.tap": "1..1\nnot ok\n"})
+    assert "one without a name (r.tap:2)" in kb("results", "r.tap").err
+
+
 def test_json_has_the_outcome_of_every_test_that_changed(kb, reported):
     found = kb("results", "build/r.xml", "--json").json
     assert (found["applied"], found["matched"], found["changed_count"]) == (True, 1, 1)
