@@ -13,6 +13,8 @@ import msgspec
 from kbcore import limits
 from kbcore.errors import InvalidReport, LimitExceeded, Problem, of_problems
 from kbcore.errors.remedies import for_shell
+from kbcore.extract.code import extractor as code
+from kbcore.extract.registry import missing_package
 from kbcore.git import revisions
 from kbcore.model.verdict import Verdict
 from kbcore.results import reading, suggesting
@@ -56,7 +58,7 @@ class ResultsAnswer(msgspec.Struct, frozen=True):
     """The answer: what was read, what was recorded, what no test matches, and what coverage suggests.
 
     ``tests`` counts the tests of the reports by outcome, ``known_tests`` those of the branch, ``matched`` those of
-    these that have a result. ``suggestions`` is None where no report of coverage was read.
+    these that have a result. ``suggestions`` is None where no report is of coverage or names a requirement.
     """
 
     recorded: Recorded
@@ -145,7 +147,6 @@ def take_results(
     recorded = record(
         workspace, branch, author, verdicts, message=message, follows_head=follows_head, dry_run=request.dry_run
     )
-    has_coverage = any(one.format in reading.OF_COVERAGE for one in read.reports)
     return ResultsAnswer(
         recorded,
         tuple(read.reports),
@@ -157,7 +158,7 @@ def take_results(
         collected.unmatched_failing,
         tuple(collected.unknown_ids),
         request.commit,
-        _suggestions(workspace, branch, read, names, verdicts) if has_coverage else None,
+        _suggestions(workspace, branch, read, names, verdicts),
     )
 
 
@@ -216,9 +217,20 @@ def _too_many(what: str) -> LimitExceeded:
 
 def _suggestions(
     workspace: Workspace, branch: str, read: _Read, names: KnownTests, verdicts: dict[str, Verdict]
-) -> Suggestions:
+) -> Suggestions | None:
+    has_coverage = any(one.format in reading.OF_COVERAGE for one in read.reports)
+    named = read.collected.verified
+    if not (has_coverage or named):
+        return None
+
     def on(view: View) -> Suggestions:
-        return suggesting.suggest(
+        verified = suggesting.suggest_verified(view.rows, named)
+        if not has_coverage:
+            return verified
+        fault = missing_package(code.EXTRACTOR)
+        if fault:
+            return verified + Suggestions(fault=fault)
+        return verified + suggesting.suggest(
             view.rows,
             read.covered,
             lambda path: lines_of_file(workspace, branch, path),

@@ -6,6 +6,8 @@ import json
 import re
 import signal
 import subprocess
+import sys
+from types import ModuleType
 
 import pytest
 
@@ -118,6 +120,26 @@ def test_a_report_without_tests_and_coverage_without_symbols_are_said_so(kb, rep
     ran = kb("results", "build/r.xml", "build/c.lcov")
     assert "build/r.xml: complete, and without any test." in ran.err
     assert "Coverage suggests no edge" in ran.err
+
+
+def test_requirements_that_a_report_names_are_proposed_and_those_that_are_not_there_are_named(kb, synced):
+    named = '<properties><property name="requirement" value="REQ-2 REQ-99"/></properties>'
+    write(synced, {"r.xml": f'<testsuite><testcase name="Login works">{named}</testcase></testsuite>'})
+    ran = kb("results", "r.xml")
+    assert "1 edge may hold, as the reports show; none was stated:" in ran.out
+    assert "  kb link REQ-2 verified_by TEST-1  # a property in the report names it" in ran.out
+    assert "The reports name requirements that there are not: REQ-99." in ran.err
+    assert kb("link", "REQ-2", "verified_by", "TEST-1").status == 0
+    assert kb("results", "r.xml", "--json").json["suggestions"]["count"] == 0
+
+
+def test_coverage_without_the_parsers_of_source_code_names_the_extra_to_install(kb, synced, monkeypatch):
+    absent = ModuleType("tree_sitter_go")
+    absent.__spec__ = None
+    monkeypatch.setitem(sys.modules, "tree_sitter_go", absent)
+    write(synced, {"c.lcov": "SF:a.py\nDA:1,1\nend_of_record\n"})
+    assert 'pip install "kb-memory[code]"' in kb("results", "c.lcov").err
+    assert kb("results", "c.lcov", "--json").json["suggestions"]["fault"]["code"] == "missing_package"
 
 
 def test_watching_takes_in_each_report_until_a_signal_comes(kb, reported):
