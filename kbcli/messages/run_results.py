@@ -36,6 +36,9 @@ def lines(answer: ResultsAnswer) -> Iterator[str]:
     for one in answer.new_failures[:_SHOWN]:
         yield escape_controls(f"  fails now: {_said(one)}")
     yield from _more(len(answer.new_failures), "fails now")
+    for one in answer.other_failures[:_SHOWN]:
+        yield escape_controls(f"  fails otherwise: {_said(one)}")
+    yield from _more(len(answer.other_failures), "fails otherwise")
     for one in answer.fixed[:_SHOWN]:
         before = one.before.failing_since() if one.before else ""
         yield escape_controls(f"  {one.after.outcome} again: {one.id}, which failed {before}".rstrip())

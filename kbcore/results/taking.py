@@ -79,6 +79,11 @@ class ResultsAnswer(msgspec.Struct, frozen=True):
         return [one for one in self.recorded.flips if one.after.is_failing and not _failed(one)]
 
     @property
+    def other_failures(self) -> list[Flip]:
+        """Return the tests that failed before as well, with another outcome or message."""
+        return [one for one in self.recorded.flips if one.after.is_failing and _failed(one)]
+
+    @property
     def fixed(self) -> list[Flip]:
         """Return the tests that failed before and do not any more."""
         return [one for one in self.recorded.flips if not one.after.is_failing and _failed(one)]

@@ -38,6 +38,8 @@ def test_what_changed_is_said_and_what_is_recorded_nowhere(kb, reported):
     assert "`automated_by`" in ran.err
     again = kb("results", "build/r.xml")
     assert "0 verdicts changed, 1 as before" in again.out
+    write(reported, {"build/r.xml": FAILING.replace("no &#x202E;entry", "no way")})
+    assert kb("results", "build/r.xml").out.splitlines()[1:] == ["  fails otherwise: TEST-1: no way"]
     write(reported, {"build/r.xml": PASSING})
     assert re.search(r"passed again: TEST-1, which failed since [0-9a-f]{12} of ", kb("results", "build/r.xml").out)
 
