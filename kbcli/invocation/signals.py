@@ -1,6 +1,7 @@
-"""The end of a command after a signal: within two seconds in any case, and with a clean shutdown where possible.
+"""The end of a command after a signal, with a clean shutdown where possible.
 
-``Signals`` is for every command, ``Deadline`` for one that runs until it is interrupted.
+``Signals`` is for every command: it ends within two seconds in any case. ``Deadline`` is for one that runs until it is
+interrupted: its statements and readings are interrupted, and it ends when its present step is done.
 """
 
 from __future__ import annotations
@@ -14,12 +15,10 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Final, ParamSpec
 
-from kbcore.clock import SystemClock
 from kbcore.process import interrupting
 from kbcore.process.interrupting import CurrentWork
 
 P = ParamSpec("P")
-_now_s: Final = SystemClock().monotonic_s
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 GRACE_S: Final = 1.6
@@ -139,10 +138,9 @@ class _Pipe:
     def next(self, wait_s: float | None) -> int | None:
         """Return the next signal that ends a process: 0 when the time is over, None when the listener has ended.
 
-        Other signals, as those of a timer, do not prolong the time.
+        Another signal begins the time again: the timer of ``Deadline`` does so until its block is over.
         """
-        end_s = None if wait_s is None else _now_s() + wait_s
-        while select.select((self._reads_fd,), (), (), None if end_s is None else max(0.0, end_s - _now_s()))[0]:
+        while select.select((self._reads_fd,), (), (), wait_s)[0]:
             [*noted] = os.read(self._reads_fd, 1)
             if not noted:
                 return None
