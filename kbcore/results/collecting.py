@@ -15,7 +15,7 @@ from kbcore.results.reported import ReportedOutcome, worst
 MAX_NAMED: Final = 10
 """Outcomes of one kind that are named; the rest is counted."""
 MAX_VERIFIED: Final = 100_000
-"""Pairs of a requirement and a test that the reports of one call may name; the rest is left out."""
+"""Pairs of a requirement and a test that the reports of one call may name."""
 _MAX_SHOWN_CHARS: Final = 300
 _DURATION_DIGITS: Final = 3
 
@@ -94,8 +94,7 @@ class Collected:
         for id_ in match.ids:
             self._found.setdefault(id_, _Gathered()).add(one)
         for key in one.requirements:
-            if len(self.verified) < MAX_VERIFIED:
-                self.verified |= dict.fromkeys((key[: limits.MAX_ID_CHARS], id_) for id_ in match.ids)
+            self.verified |= dict.fromkeys((key[: limits.MAX_ID_CHARS], id_) for id_ in match.ids)
         if not match.ids:
             self.unmatched_count += 1
             self.unmatched_failing += one.outcome in {"failed", "error"}

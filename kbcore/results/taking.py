@@ -18,7 +18,7 @@ from kbcore.extract.registry import missing_package
 from kbcore.git import revisions
 from kbcore.model.verdict import Verdict
 from kbcore.results import reading, suggesting
-from kbcore.results.collecting import Collected, Unmatched
+from kbcore.results.collecting import MAX_VERIFIED, Collected, Unmatched
 from kbcore.results.matching import KnownTests
 from kbcore.results.recording import Flip, Recorded, record, tests_of
 from kbcore.results.report_files import ReportFile
@@ -214,6 +214,8 @@ def _limited(outcomes: Iterator[ReportedOutcome], collected: Collected) -> Itera
         if collected.count >= limits.MAX_REPORTED_TESTS:
             raise _too_many(f"more than {limits.MAX_REPORTED_TESTS} tests are in the reports")
         yield one
+        if len(collected.verified) > MAX_VERIFIED:
+            raise _too_many(f"more than {MAX_VERIFIED} pairs of a requirement and a test are in the reports")
 
 
 def _too_many(what: str) -> LimitExceeded:

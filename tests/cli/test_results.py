@@ -13,6 +13,7 @@ import pytest
 
 from tests.core.results.reporting import junit
 from tests.support.processes.cli import environment, program, write
+from tests.support.repository.places import caches_at
 
 WAIT_S = 60.0
 FAILING = junit(("Login works", "failure", "no &#x202E;entry"), ("somewhere else", "error", "x"))
@@ -170,3 +171,10 @@ def test_watching_takes_in_each_report_until_a_signal_comes(kb, reported):
             process.kill()
             process.communicate()
     assert kb("query", "--where", "test_verdict=passed", "--json").json["entities"][0]["id"] == "TEST-1"
+
+
+def test_status_says_once_that_git_was_too_slow_for_the_dates_of_documents(kb, synced):
+    (caches_at(synced) / "file-dates-slow.json").write_text('{"format":2,"folders":[],"at_s":1700000000}')
+    said = kb("status").err
+    assert said.count("for the history of the documents at 2023-11-14T22:13:20Z") == 1
+    assert "file-dates-slow.json" in said

@@ -16,6 +16,7 @@ from kbcore.model.verdict import RUN, VERDICT, Verdict
 from kbcore.query.coverage import read as read_coverage
 from kbcore.query.impact import impact, impact_json
 from kbcore.query.subject import find
+from kbcore.results import taking
 from kbcore.results.recording import record
 from kbcore.results.taking import commit_named
 from kbcore.rules.stale_edges import stale_edges
@@ -276,3 +277,10 @@ def test_a_test_that_went_while_reports_were_read_gets_no_verdict_and_is_named(t
     answer = msgspec.structs.replace(take(tested, FAILING), recorded=recorded)
     assert answer.as_json()["gone"] == ["T-9"]
     assert any("1 test went" in line and "T-9" in line for line in run_results.warnings(answer))
+
+
+def test_more_pairs_of_requirements_and_tests_than_the_limit_are_refused(tested, monkeypatch):
+    monkeypatch.setattr(taking, "MAX_VERIFIED", 1)
+    named = '<property name="verifies" value="REQ-1 REQ-2"/>'
+    with pytest.raises(LimitExceeded, match="pairs of a requirement and a test"):
+        take(tested, f'<testsuite><testcase name="adds up">{named}</testcase></testsuite>')
