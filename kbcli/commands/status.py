@@ -51,6 +51,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
     from kbcore.maintenance.caches import witnesses
     from kbcore.store import branches, unread
     from kbcore.store.branches import lost
+    from kbcore.sync.file_dates import slow_history, slow_words
 
     workspace, checked_out = session.workspace, session.workspace.head()
     store = _watched(session, branch) if workspace.folders.has_store(branch) else None
@@ -70,6 +71,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         "is_renamed": origin is not None and origin.is_former,
         "missing": _missing(workspace, losses),
     }
+    slow = slow_history(workspace)
     blocking = lost.blocking(workspace, branch, losses, is_copied=origin is not None)
     place = workspace.folders.place_of_stores()
     refusal = None if store else workspace.folders.refusal_to_write()
@@ -86,6 +88,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
             if not (store and one.directory_name == store.directory.name)
         ),
         *map(str, unread.find_unread(workspace.folders)),
+        *([" ".join(slow_words(workspace, slow))] if slow else []),
         *faults,
         *(f"{one.place}: {one.message} {one.remedy}" for one in workspace.cut_values()),
         *([place.sentence()] if place.place == "git" and place.remedy else []),

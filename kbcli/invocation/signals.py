@@ -1,6 +1,7 @@
-"""The end of a command after a signal: within two seconds in any case, and with a clean shutdown where possible.
+"""The end of a command after a signal, with a clean shutdown where possible.
 
-``Signals`` is for every command, ``Ending`` for one that runs until it is interrupted.
+``Signals`` is for every command: it ends within two seconds in any case. ``Deadline`` is for one that runs until it is
+interrupted: its statements and readings are interrupted, and it ends when its present step is done.
 """
 
 from __future__ import annotations
@@ -135,7 +136,10 @@ class _Pipe:
         self._reads_fd = reads_fd
 
     def next(self, wait_s: float | None) -> int | None:
-        """Return the next signal that ends a process: 0 when the time is over, None when the listener has ended."""
+        """Return the next signal that ends a process: 0 when the time is over, None when the listener has ended.
+
+        Another signal begins the time again: the timer of ``Deadline`` does so until its block is over.
+        """
         while select.select((self._reads_fd,), (), (), wait_s)[0]:
             [*noted] = os.read(self._reads_fd, 1)
             if not noted:

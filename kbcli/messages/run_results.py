@@ -36,6 +36,9 @@ def lines(answer: ResultsAnswer) -> Iterator[str]:
     for one in answer.new_failures[:_SHOWN]:
         yield escape_controls(f"  fails now: {_said(one)}")
     yield from _more(len(answer.new_failures), "fails now")
+    for one in answer.other_failures[:_SHOWN]:
+        yield escape_controls(f"  fails otherwise: {_said(one)}")
+    yield from _more(len(answer.other_failures), "fails otherwise")
     for one in answer.fixed[:_SHOWN]:
         before = one.before.failing_since() if one.before else ""
         yield escape_controls(f"  {one.after.outcome} again: {one.id}, which failed {before}".rstrip())
@@ -69,7 +72,7 @@ def _suggestions(answer: ResultsAnswer) -> Iterator[str]:
     found = answer.suggestions
     if found is None or not found.count:
         return
-    yield f"{pluralize(found.count, 'edge')} may hold, by what ran; none was stated:"
+    yield f"{pluralize(found.count, 'edge')} may hold, as the reports show; none was stated:"
     for one in found.first[:_SHOWN]:
         yield escape_controls(f"  {for_shell(one.command).strip('`')}  # {one.reason}")
     if found.count > _SHOWN:
@@ -91,6 +94,9 @@ def warnings(answer: ResultsAnswer) -> Iterator[str]:
     if answer.unknown_ids:
         named = some_of(answer.unknown_ids, _NAMED)
         yield escaped_sentence(f"The reports give ids that no test has: {named}.")
+    if answer.suggestions is not None and answer.suggestions.unknown:
+        named = some_of(answer.suggestions.unknown, _NAMED)
+        yield escaped_sentence(f"The reports name requirements that there are not: {named}.")
     if recorded.stated:
         id_, path = next(iter(recorded.stated.items()))
         count = pluralize(len(recorded.stated), "verdict")
@@ -99,13 +105,17 @@ def warnings(answer: ResultsAnswer) -> Iterator[str]:
         count = pluralize(len(recorded.earlier), "verdict")
         named = some_of(recorded.earlier, _NAMED)
         yield escaped_sentence(f"{count} {is_or_are(len(recorded.earlier))} of a later run than the report: {named}.")
+    if recorded.gone:
+        count = pluralize(len(recorded.gone), "test")
+        named = some_of(recorded.gone, _NAMED)
+        yield escaped_sentence(f"{count} went while the reports were read, and got no verdict: {named}.")
     for report in answer.reports:
         for note in report.notes:
             yield escaped_sentence(f"{report.file}: {note}")
 
 
 def _unmatched(one: Unmatched) -> str:
-    name = shortened(one.name, _MESSAGE_CHARS)
+    name = shortened(one.name, _MESSAGE_CHARS) if one.name.strip() else "one without a name"
     place = f"{one.report}:{one.line}" if one.line else one.report
     either = f", may be {some_of(one.candidates, _NAMED)}" if one.candidates else ""
     return f"{name} ({place}{either})"
@@ -113,13 +123,21 @@ def _unmatched(one: Unmatched) -> str:
 
 def notes(answer: ResultsAnswer) -> Iterator[str]:
     """Yield what a person may want to know besides."""
+    from kbcore.results.reading import OF_COVERAGE
+
     empty = [one for one in answer.reports if _is_empty(one)]
     if empty:
         yield escape_controls(f"{some_of([one.file for one in empty], _NAMED)}: complete, and without any test.")
     found = answer.suggestions
-    if found is not None and not found.symbols:
+    if found is None or not any(one.format in OF_COVERAGE for one in answer.reports):
+        return
+    if found.fault:
+        yield escaped_sentence(f"Coverage suggests no edge. {found.fault.message} {found.fault.hint}")
+    elif not found.symbols:
         known = f"{pluralize(found.unknown_files, 'file')} of the coverage {is_or_are(found.unknown_files)} not known"
         yield f"Coverage suggests no edge: no known function ran ({known}). `extractors.code.paths` means source files."
+    elif not found.count:
+        yield f"Coverage suggests no new edge for what ran: {pluralize(found.symbols, 'known function')}."
 
 
 def _is_empty(report: ReadReport) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from kbcore.errors import InvalidQuery
 from kbcore.errors.remedies import kb
+from kbcore.model import verdict
 from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS, Node
 from kbcore.model.schema import EntityType, Schema
 from kbcore.model.values import field_problem, meaning_problem
@@ -55,6 +56,8 @@ def assignment(text: str, schema: Schema) -> FieldChange:
     if name in _STAMPED:
         raise InvalidQuery(f"`{name}` is set by KB itself.", hint="Leave it out.")
     flat = name if name in CORE_FIELDS or prefix in OBJECT_FIELDS else f"attributes.{name}"
+    if flat in verdict.FIELDS and found["value"]:
+        raise InvalidQuery(verdict.set_by_results(flat), hint=verdict.SET_HINT)
     return FieldChange(flat, found["how"], found["value"])
 
 

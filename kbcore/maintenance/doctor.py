@@ -60,6 +60,7 @@ from kbcore.store.folders import BRANCHES
 from kbcore.store.kb_folder import KB
 from kbcore.store.settings_files import CONFIG, IGNORE
 from kbcore.store.workspace import Workspace, check_initialised
+from kbcore.sync.file_dates import slow_history, slow_words
 from kbcore.text.wording import pluralize, some_of
 from kbcore.view import replay
 
@@ -119,6 +120,7 @@ def diagnose(
     """
     found = [
         *_guarded("git", partial(_git, workspace)),
+        *_guarded("git", partial(_history, workspace)),
         *_guarded("settings", partial(_settings, workspace)),
         *others,
         *_guarded("disk", partial(_disk, workspace, mounts)),
@@ -176,6 +178,12 @@ def _git_version(said: str) -> Iterator[DoctorFinding]:
         message = f"{said} is older than {oldest}, the oldest that KB is tried with."
         remedy = f"Install a newer git; it also brings {', '.join(versions.lacking(found))}."
         yield DoctorFinding("git", "warning", "git_too_old", message, remedy)
+
+
+def _history(workspace: Workspace) -> Iterator[DoctorFinding]:
+    slow = slow_history(workspace)
+    if slow:
+        yield DoctorFinding("git", "warning", "slow_history", *slow_words(workspace, slow))
 
 
 def _settings(workspace: Workspace) -> Iterator[DoctorFinding]:

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, get_args
 
 import msgspec
 
+from kbcore.errors.remedies import kb
 from kbcore.errors.secrets import masked
 from kbcore.text.wording import shortened
 
@@ -32,6 +33,9 @@ VERDICT: Final = "attributes.test_verdict"
 RUN: Final = "attributes.test_run"
 """The field with the rest of the verdict: an object of the members of ``Verdict`` that are set."""
 FIELDS: Final = frozenset({VERDICT, RUN})
+
+SET_HINT: Final = f"Leave it out; {kb('results', 'FILE', lead='run')} with the report."
+"""The remedy for a client that sets one of them."""
 
 OUTCOME: Final = f"json_extract_string(n.attributes, '$.{VERDICT.removeprefix('attributes.')}')"
 """The outcome of a test ``n``, as SQL; null where it has no verdict."""
@@ -80,6 +84,11 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     def failing_since(self) -> str:
         """Return since when it fails, as part of a sentence: ``since 1234567890ab of 2026-01-31T12:00:00Z``."""
         return since_words(self.since, self.since_commit)
+
+
+def set_by_results(field: str) -> str:
+    """Return why no other client sets a field of a verdict."""
+    return f"`{field.removeprefix('attributes.')}` is set by {kb('results')}, from a report of a test run."
 
 
 def since_words(at: str, commit: str) -> str:

@@ -7,12 +7,15 @@ from typing import Final
 
 import msgspec
 
+from kbcore import limits
 from kbcore.model.verdict import OUTCOMES, Outcome, Verdict, recorded_message
 from kbcore.results.matching import KnownTests
 from kbcore.results.reported import ReportedOutcome, worst
 
 MAX_NAMED: Final = 10
 """Outcomes of one kind that are named; the rest is counted."""
+MAX_VERIFIED: Final = 100_000
+"""Pairs of a requirement and a test that the reports of one call may name."""
 _MAX_SHOWN_CHARS: Final = 300
 _DURATION_DIGITS: Final = 3
 
@@ -67,6 +70,8 @@ class Collected:
         self.unmatched_count = 0
         self.unmatched_failing = 0
         self.unknown_ids: dict[str, None] = {}
+        self.verified: dict[tuple[str, str], None] = {}
+        """Pairs of a requirement that a report names, by its text, and a test that verifies it."""
 
     @property
     def count(self) -> int:
@@ -88,6 +93,8 @@ class Collected:
         match = self._names.match(one)
         for id_ in match.ids:
             self._found.setdefault(id_, _Gathered()).add(one)
+        for key in one.requirements:
+            self.verified |= dict.fromkeys((key[: limits.MAX_ID_CHARS], id_) for id_ in match.ids)
         if not match.ids:
             self.unmatched_count += 1
             self.unmatched_failing += one.outcome in {"failed", "error"}

@@ -19,6 +19,8 @@ ROOTS: Final = frozenset({"testsuites", "testsuite"})
 WITH_TEXT: Final = frozenset({"failure", "error", "skipped", "property"})
 ID_PROPERTIES: Final = frozenset({"kb", "kb_id", "test_id", "test_key"})
 """The names of properties whose value is the id of the test, or several."""
+REQUIREMENT_PROPERTIES: Final = frozenset({"requirement", "requirements", "verifies"})
+"""The names of properties whose value is the id of a requirement that the test verifies, or several."""
 _OUTCOMES: Final[dict[str, Outcome]] = {"error": "error", "failure": "failed", "skipped": "skipped"}
 _NOT_RUN: Final = frozenset({"notrun", "skipped", "disabled", "suppressed"})
 _SAYS_NOTHING: Final = frozenset({"", "failed", "failure", "error"})
@@ -52,6 +54,7 @@ class _Case:
         self._inner: list[dict[str, str]] = []
         self._messages: dict[Outcome, str] = {}
         self._ids: list[str] = []
+        self._requirements: list[str] = []
 
     def add(self, one: Element) -> None:
         """Take in an element of the case; what is in another one of it has no outcome."""
@@ -64,9 +67,13 @@ class _Case:
             said = attributes.get("message", "")
             is_empty = said.strip().lower() in _SAYS_NOTHING
             self._messages.setdefault(outcome, (first_paragraph(one.text) or said) if is_empty else said)
-        elif one.tag == "property" and attributes.get("name", "").strip().lower() in ID_PROPERTIES:
-            value = attributes.get("value", one.text)
-            self._ids += [part for part in _BETWEEN_IDS.split(value) if part]
+        elif one.tag == "property":
+            name = attributes.get("name", "").strip().lower()
+            said_ids = [part for part in _BETWEEN_IDS.split(attributes.get("value", one.text)) if part]
+            if name in ID_PROPERTIES:
+                self._ids += said_ids
+            elif name in REQUIREMENT_PROPERTIES:
+                self._requirements += said_ids
 
     def outcome(self, suite: dict[str, str]) -> ReportedOutcome:
         """Return what the report says of the case, in this suite."""
@@ -83,5 +90,6 @@ class _Case:
             message=self._messages.get(found, ""),
             at=time_in(mine.get("timestamp") or suite.get("timestamp", "")),
             ids=tuple(dict.fromkeys(self._ids)),
+            requirements=tuple(dict.fromkeys(self._requirements)),
             line=self._line,
         )

@@ -13,6 +13,7 @@ from typing import BinaryIO, Final, Literal
 import msgspec
 
 from kbcore import limits
+from kbcore.process import interrupting
 from kbcore.results import junit, line_coverage, tap
 from kbcore.results.reported import CoveredLines, ReportedOutcome, ReportFault
 from kbcore.results.xml_stream import Element, elements
@@ -125,4 +126,5 @@ def _lines(file: BinaryIO) -> Iterator[str]:
     """Yield the lines of a text; what is no UTF-8 in it is replaced, because tests print what they like."""
     with io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace") as text:
         while line := text.readline(_MAX_LINE_CHARS):
+            interrupting.check()
             yield line

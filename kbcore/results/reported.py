@@ -19,7 +19,8 @@ _OFFSET_CHARS: Final = 6
 class ReportedOutcome(msgspec.Struct, frozen=True):
     """One test as a report has it.
 
-    ``scope`` is what the report puts around the name, such as a class; ``ids`` are those that a property gives it.
+    ``scope`` is what the report puts around the name, such as a class; ``ids`` are those that a property gives it, and
+    ``requirements`` those of what it verifies, as a property says.
     ``at`` is the time of the run, "" where the report does not say it with its offset; ``line`` is that of the report.
     """
 
@@ -31,6 +32,7 @@ class ReportedOutcome(msgspec.Struct, frozen=True):
     message: str = ""
     at: str = ""
     ids: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
     line: int = 0
 
     @property

@@ -1,4 +1,6 @@
-"""Edges that a report of coverage makes likely: proposed with the command that states them, and never stated.
+"""Edges that reports make likely: proposed with the command that states them, and never stated.
+
+A property of a test in a report may name the requirement that the test verifies.
 
 That lines of a symbol ran shows that some test runs it, not which one and not what for. A test is taken for the one
 that ran it where the report names the test, where the same command has the results of a single test, or where the
@@ -15,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.errors import Problem
 from kbcore.errors.remedies import kb
 from kbcore.model.verdict import REQUIREMENT, TEST, VERIFIED_BY
 from kbcore.results.reported import CoveredLines
@@ -24,6 +27,9 @@ COVERED_BY: Final = "covered_by"
 IMPLEMENTS: Final = "implements"
 MAX_SUGGESTIONS: Final = 200
 """Suggestions of one answer; the rest is counted."""
+MAX_UNKNOWN: Final = 10
+"""Names of no requirement that an answer has."""
+_REQUIREMENTS: Final = f"select id from node where type = '{REQUIREMENT}'"  # noqa: S608 - a constant
 _SYMBOLS: Final = f"""
 select path, id from node where type = 'symbol' and {IS_OF_CODE}
   and json_extract_string(attributes, '$.kind') in ('function', 'method') order by id
@@ -55,12 +61,29 @@ class Suggestion(msgspec.Struct, frozen=True):
 
 
 class Suggestions(msgspec.Struct, frozen=True):
-    """The first suggestions, how many there are, the symbols that ran, and the files that no symbol is known of."""
+    """The first suggestions, how many there are, the symbols that ran, and the files that no symbol is known of.
+
+    ``unknown`` are the first names in reports that are meant as requirements and are none; ``fault`` says why no source
+    file can be read.
+    """
 
     first: tuple[Suggestion, ...] = ()
     count: int = 0
     symbols: int = 0
     unknown_files: int = 0
+    unknown: tuple[str, ...] = ()
+    fault: Problem | None = None
+
+    def __add__(self, other: Suggestions) -> Suggestions:
+        """Return both, these first."""
+        return Suggestions(
+            (*self.first, *other.first)[:MAX_SUGGESTIONS],
+            self.count + other.count,
+            self.symbols + other.symbols,
+            self.unknown_files + other.unknown_files,
+            (*self.unknown, *other.unknown),
+            self.fault or other.fault,
+        )
 
 
 class _Graph:
@@ -79,6 +102,20 @@ class _Graph:
             else:
                 self.tests_of_requirement[from_id].add(to_id)
                 self.requirements_of_test[to_id].add(from_id)
+
+
+def suggest_verified(rows: Rows, named: Collection[tuple[str, str]]) -> Suggestions:
+    """Return the edges from requirements to the tests whose reports name them, those that there are left out."""
+    known = {id_ for (id_,) in rows(_REQUIREMENTS, [])}
+    tests_of = _Graph(rows).tests_of_requirement
+    reason = "a property in the report names it"
+    found = [
+        Suggestion(VERIFIED_BY, key, test, reason)
+        for key, test in sorted(named)
+        if key in known and test not in tests_of[key]
+    ]
+    unknown = sorted({key for key, _ in named} - known)
+    return Suggestions(tuple(found[:MAX_SUGGESTIONS]), len(found), unknown=tuple(unknown[:MAX_UNKNOWN]))
 
 
 def suggest(
@@ -174,5 +211,7 @@ def as_json(found: Suggestions, words: Callable[[str], str]) -> dict[str, Any]:
         "count": found.count,
         "symbols": found.symbols,
         "unknown_files": found.unknown_files,
+        "unknown_requirements": list(found.unknown),
+        "fault": found.fault and {**found.fault.as_json(), "hint": words(found.fault.hint)},
         "first": shown,
     }

@@ -13,11 +13,12 @@ import msgspec
 from kbcore import limits
 from kbcore.errors import InvalidReport, LimitExceeded, Problem, of_problems
 from kbcore.errors.remedies import for_shell
+from kbcore.extract.code import extractor as code
+from kbcore.extract.registry import missing_package
 from kbcore.git import revisions
 from kbcore.model.verdict import Verdict
-from kbcore.process import interrupting
 from kbcore.results import reading, suggesting
-from kbcore.results.collecting import Collected, Unmatched
+from kbcore.results.collecting import MAX_VERIFIED, Collected, Unmatched
 from kbcore.results.matching import KnownTests
 from kbcore.results.recording import Flip, Recorded, record, tests_of
 from kbcore.results.report_files import ReportFile
@@ -57,7 +58,7 @@ class ResultsAnswer(msgspec.Struct, frozen=True):
     """The answer: what was read, what was recorded, what no test matches, and what coverage suggests.
 
     ``tests`` counts the tests of the reports by outcome, ``known_tests`` those of the branch, ``matched`` those of
-    these that have a result. ``suggestions`` is None where no report of coverage was read.
+    these that have a result. ``suggestions`` is None where no report is of coverage or names a requirement.
     """
 
     recorded: Recorded
@@ -78,6 +79,11 @@ class ResultsAnswer(msgspec.Struct, frozen=True):
         return [one for one in self.recorded.flips if one.after.is_failing and not _failed(one)]
 
     @property
+    def other_failures(self) -> list[Flip]:
+        """Return the tests that failed before as well, with another outcome or message."""
+        return [one for one in self.recorded.flips if one.after.is_failing and _failed(one)]
+
+    @property
     def fixed(self) -> list[Flip]:
         """Return the tests that failed before and do not any more."""
         return [one for one in self.recorded.flips if not one.after.is_failing and _failed(one)]
@@ -96,6 +102,7 @@ class ResultsAnswer(msgspec.Struct, frozen=True):
             "unchanged_count": recorded.unchanged,
             "earlier": list(recorded.earlier[:MAX_LISTED]),
             "stated_by_files": dict([*recorded.stated.items()][:MAX_LISTED]),
+            "gone": list(recorded.gone[:MAX_LISTED]),
             "unmatched": {
                 "count": self.unmatched_count,
                 "failing": self.unmatched_failing,
@@ -145,7 +152,6 @@ def take_results(
     recorded = record(
         workspace, branch, author, verdicts, message=message, follows_head=follows_head, dry_run=request.dry_run
     )
-    has_coverage = any(one.format in reading.OF_COVERAGE for one in read.reports)
     return ResultsAnswer(
         recorded,
         tuple(read.reports),
@@ -157,7 +163,7 @@ def take_results(
         collected.unmatched_failing,
         tuple(collected.unknown_ids),
         request.commit,
-        _suggestions(workspace, branch, read, names, verdicts) if has_coverage else None,
+        _suggestions(workspace, branch, read, names, verdicts),
     )
 
 
@@ -174,7 +180,6 @@ def _read_all(request: ResultsRequest, collected: Collected) -> _Read:
     found = _Read(collected, [], [])
     problems: list[Problem] = []
     for file in request.files:
-        interrupting.check()
         try:
             found.reports.append(_read(file, found))
         except ReportFault as fault:
@@ -209,6 +214,8 @@ def _limited(outcomes: Iterator[ReportedOutcome], collected: Collected) -> Itera
         if collected.count >= limits.MAX_REPORTED_TESTS:
             raise _too_many(f"more than {limits.MAX_REPORTED_TESTS} tests are in the reports")
         yield one
+        if len(collected.verified) > MAX_VERIFIED:
+            raise _too_many(f"more than {MAX_VERIFIED} pairs of a requirement and a test are in the reports")
 
 
 def _too_many(what: str) -> LimitExceeded:
@@ -217,9 +224,20 @@ def _too_many(what: str) -> LimitExceeded:
 
 def _suggestions(
     workspace: Workspace, branch: str, read: _Read, names: KnownTests, verdicts: dict[str, Verdict]
-) -> Suggestions:
+) -> Suggestions | None:
+    has_coverage = any(one.format in reading.OF_COVERAGE for one in read.reports)
+    named = read.collected.verified
+    if not (has_coverage or named):
+        return None
+
     def on(view: View) -> Suggestions:
-        return suggesting.suggest(
+        verified = suggesting.suggest_verified(view.rows, named)
+        if not has_coverage:
+            return verified
+        fault = missing_package(code.EXTRACTOR)
+        if fault:
+            return verified + Suggestions(fault=fault)
+        return verified + suggesting.suggest(
             view.rows,
             read.covered,
             lambda path: lines_of_file(workspace, branch, path),

@@ -11,11 +11,28 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from xml.parsers import expat
 
 from kbcore import limits
+from kbcore.process import interrupting
 from kbcore.results.reported import ReportFault
 
 _MAX_DEPTH: Final = 200
 _CHUNK_BYTES: Final = 64 * limits.KIB
 WRITE_AGAIN: Final = "Have the tool write the report again, and wait until it is complete."
+_WRITE_VALID: Final = (
+    "Have the tool write the report again. Characters that XML cannot hold, such as those that colour a terminal, come "
+    "from messages of tests: turn colours off."
+)
+_IS_CUT: Final = frozenset(
+    {
+        expat.errors.codes[one]
+        for one in (
+            expat.errors.XML_ERROR_NO_ELEMENTS,
+            expat.errors.XML_ERROR_UNCLOSED_TOKEN,
+            expat.errors.XML_ERROR_PARTIAL_CHAR,
+            expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
+        )
+    }
+)
+"""The errors of a file whose end is missing."""
 
 
 class Element(NamedTuple):
@@ -36,12 +53,14 @@ def elements(file: BinaryIO, with_text: frozenset[str] = frozenset()) -> Iterato
     stream = _Stream(with_text)
     try:
         while chunk := file.read(_CHUNK_BYTES):
+            interrupting.check()
             stream.parser.Parse(chunk, False)
             yield from stream.take()
         stream.parser.Parse(b"", True)
     except expat.ExpatError as error:
-        message = f"this is no complete XML: {expat.ErrorString(error.code)}"
-        raise ReportFault("malformed_xml", message, WRITE_AGAIN, error.lineno) from error
+        is_cut = error.code in _IS_CUT
+        message = f"this is no {'complete' if is_cut else 'valid'} XML: {expat.ErrorString(error.code)}"
+        raise ReportFault("malformed_xml", message, WRITE_AGAIN if is_cut else _WRITE_VALID, error.lineno) from error
     except (LookupError, ValueError) as error:  # an encoding that is unknown, or has several bytes for a character
         message = f"this is no XML that can be decoded: {error}"
         raise ReportFault("malformed_xml", message, "Write the report as UTF-8.", 1) from error
@@ -71,7 +90,8 @@ class _Stream:
     def _begin(self, name: str, attributes: dict[str, str]) -> None:
         line = self.parser.CurrentLineNumber
         if len(self._open) >= _MAX_DEPTH:
-            raise ReportFault("too_deep", f"it is nested more than {_MAX_DEPTH} deep", WRITE_AGAIN, line)
+            remedy = "Name a report of a test run: none is nested so deep."
+            raise ReportFault("too_deep", f"it is nested more than {_MAX_DEPTH} deep", remedy, line)
         tag = name.rpartition(":")[2]
         self._open.append((tag, [] if tag in self._with_text else None))
         self._chars = 0

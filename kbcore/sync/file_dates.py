@@ -1,12 +1,15 @@
 """The dates of documents as git knows them, kept in the cache: the history is read once, then what came since.
 
-The cache has two files. One has the dates as of a commit, a line for each file in the order of their names: dates of a
-few files are looked up in it without reading the others. The other has what later commits changed, until that is much.
-Losing the cache costs another pass over the history. A git that is too slow, or cannot be asked, knows no date.
+The cache has three files. One has the dates as of a commit, a line for each file in the order of their names: dates of
+a few files are looked up in it without reading the others. The second has what later commits changed, until that is
+much.
+Losing the cache costs another pass over the history. A git that is too slow, or cannot be asked, knows no date; that it
+was too slow is noted in the third file, and it is asked again a day later.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
@@ -27,6 +30,8 @@ from kbcore.text.globs import fixed_part
 
 _LINES: Final = "file-dates.jsonl"
 _LATER: Final = "file-dates-later.json"
+_SLOW: Final = "file-dates-slow.json"
+_ASKED_AGAIN_S: Final = 24 * 60 * 60
 _FORMAT: Final = 2
 """Raised whenever an entry means something else."""
 _MAX_BYTES: Final = 256 * limits.MIB
@@ -55,6 +60,15 @@ class _Later(msgspec.Struct, frozen=True):
     changes: DateChanges
 
 
+class SlowHistory(msgspec.Struct, frozen=True):
+    """The note that git took too long for the history below some folders, with the time in seconds since 1970."""
+
+    format: int
+    folders: list[str]
+    at_s: int
+
+
+_decode_slow = msgspec.json.Decoder(SlowHistory).decode
 _decode_head = msgspec.json.Decoder(_Head).decode
 _decode_later = msgspec.json.Decoder(_Later).decode
 _decode_line = msgspec.json.Decoder(tuple[str, FileDates]).decode
@@ -124,17 +138,44 @@ def dates_of(
     """Return the dates of those of these files that a commit has; ``folders`` are those where documents may be.
 
     ``is_kept``: what was found is kept in the cache. Nothing is returned where git does not answer within
-    ``limits.GIT_DATES_S``, and in a shallow clone.
+    ``limits.GIT_DATES_S``, for a day after that, and in a shallow clone.
     """
     if not (commit and paths):
         return {}
-    try:
-        many = len(paths) > _MOST_BY_KEY
-        dates = _lookup(workspace, commit, [] if "" in folders else sorted(folders), is_kept=is_kept, many=many)
-    except GitUnusable:
+    listed = [] if "" in folders else sorted(folders)
+    now_s, slow = workspace.machine.clock.epoch_ns() // 10**9, slow_history(workspace)
+    if slow and slow.folders == listed and 0 <= now_s - slow.at_s < _ASKED_AGAIN_S:
         return {}
+    begun_s = workspace.machine.clock.monotonic_s()
+    try:
+        dates = _lookup(workspace, commit, listed, is_kept=is_kept, many=len(paths) > _MOST_BY_KEY)
+    except GitUnusable:
+        if is_kept and workspace.machine.clock.monotonic_s() - begun_s >= limits.GIT_DATES_S:
+            _write(workspace, _SLOW, msgspec.json.encode(SlowHistory(_FORMAT, listed, now_s)))
+        return {}
+    if slow and is_kept:
+        files.remove_quietly(workspace.machine.fs, workspace.folders.cache_dir / _SLOW)
     found = ((path, dates(path)) for path in paths)
     return {path: _shown(one) for path, one in found if one}
+
+
+def slow_history(workspace: Workspace) -> SlowHistory | None:
+    """Return the note that git was too slow when it was asked last, None where it was not."""
+    try:
+        data = files.read_file(workspace.machine.fs, workspace.folders.cache_dir / _SLOW, limits.MIB)
+        slow = _decode_slow(data) if data else None
+    except _UNREADABLE:
+        return None
+    return slow if slow and slow.format == _FORMAT else None
+
+
+def slow_words(workspace: Workspace, slow: SlowHistory) -> tuple[str, str]:
+    """Return in words that git was too slow, and what to do about it."""
+    at = text_of(datetime.fromtimestamp(slow.at_s, UTC)).partition(".")[0]
+    message = f"git needed more than {limits.GIT_DATES_S:g} s for the history of the documents at {at}Z: new documents"
+    path = shlex.quote(str(workspace.folders.cache_dir / _SLOW))
+    again = f"A sync asks git again a day later, or once `rm {path}` has removed the note"
+    return f"{message} have the dates of their sync, and no author.", f"{again}; `git gc` may make git quicker."
 
 
 def _lookup(workspace: Workspace, commit: str, folders: list[str], *, is_kept: bool, many: bool) -> Lookup:

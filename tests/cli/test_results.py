@@ -6,11 +6,14 @@ import json
 import re
 import signal
 import subprocess
+import sys
+from types import ModuleType
 
 import pytest
 
 from tests.core.results.reporting import junit
 from tests.support.processes.cli import environment, program, write
+from tests.support.repository.places import caches_at
 
 WAIT_S = 60.0
 FAILING = junit(("Login works", "failure", "no &#x202E;entry"), ("somewhere else", "error", "x"))
@@ -36,8 +39,15 @@ def test_what_changed_is_said_and_what_is_recorded_nowhere(kb, reported):
     assert "`automated_by`" in ran.err
     again = kb("results", "build/r.xml")
     assert "0 verdicts changed, 1 as before" in again.out
+    write(reported, {"build/r.xml": FAILING.replace("no &#x202E;entry", "no way")})
+    assert kb("results", "build/r.xml").out.splitlines()[1:] == ["  fails otherwise: TEST-1: no way"]
     write(reported, {"build/r.xml": PASSING})
     assert re.search(r"passed again: TEST-1, which failed since [0-9a-f]{12} of ", kb("results", "build/r.xml").out)
+
+
+def test_a_reported_test_without_a_name_is_named_by_its_place(kb, synced):
+    write(synced, {"r.tap": "1..1\nnot ok\n"})
+    assert "one without a name (r.tap:2)" in kb("results", "r.tap").err
 
 
 def test_json_has_the_outcome_of_every_test_that_changed(kb, reported):
@@ -115,6 +125,26 @@ def test_a_report_without_tests_and_coverage_without_symbols_are_said_so(kb, rep
     assert "Coverage suggests no edge" in ran.err
 
 
+def test_requirements_that_a_report_names_are_proposed_and_those_that_are_not_there_are_named(kb, synced):
+    named = '<properties><property name="requirement" value="REQ-2 REQ-99"/></properties>'
+    write(synced, {"r.xml": f'<testsuite><testcase name="Login works">{named}</testcase></testsuite>'})
+    ran = kb("results", "r.xml")
+    assert "1 edge may hold, as the reports show; none was stated:" in ran.out
+    assert "  kb link REQ-2 verified_by TEST-1  # a property in the report names it" in ran.out
+    assert "The reports name requirements that there are not: REQ-99." in ran.err
+    assert kb("link", "REQ-2", "verified_by", "TEST-1").status == 0
+    assert kb("results", "r.xml", "--json").json["suggestions"]["count"] == 0
+
+
+def test_coverage_without_the_parsers_of_source_code_names_the_extra_to_install(kb, synced, monkeypatch):
+    absent = ModuleType("tree_sitter_go")
+    absent.__spec__ = None
+    monkeypatch.setitem(sys.modules, "tree_sitter_go", absent)
+    write(synced, {"c.lcov": "SF:a.py\nDA:1,1\nend_of_record\n"})
+    assert 'pip install "kb-memory[code]"' in kb("results", "c.lcov").err
+    assert kb("results", "c.lcov", "--json").json["suggestions"]["fault"]["code"] == "missing_package"
+
+
 def test_watching_takes_in_each_report_until_a_signal_comes(kb, reported):
     write(reported, {".kb/config.json": WITH_REPORTS})
     process = subprocess.Popen(
@@ -141,3 +171,10 @@ def test_watching_takes_in_each_report_until_a_signal_comes(kb, reported):
             process.kill()
             process.communicate()
     assert kb("query", "--where", "test_verdict=passed", "--json").json["entities"][0]["id"] == "TEST-1"
+
+
+def test_status_says_once_that_git_was_too_slow_for_the_dates_of_documents(kb, synced):
+    (caches_at(synced) / "file-dates-slow.json").write_text('{"format":2,"folders":[],"at_s":1700000000}')
+    said = kb("status").err
+    assert said.count("for the history of the documents at 2023-11-14T22:13:20Z") == 1
+    assert "file-dates-slow.json" in said

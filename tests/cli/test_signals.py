@@ -205,6 +205,23 @@ def test_kb_watch_ends_during_a_long_check(synced: Path) -> None:
     assert end(process, signal.SIGTERM) == 0
 
 
+def test_kb_results_that_watches_ends_within_a_large_report(synced: Path) -> None:
+    case = '<testcase name="Login works"><failure message="x"/></testcase>'
+    write(synced, {"r.xml": f"<testsuite>{case * 400_000}</testsuite>"})
+    patch = """
+from kbcore.results import collecting
+real = collecting.Collected.add
+def add(self, *given):
+    print("begun", file=sys.stderr, flush=True)
+    return real(self, *given)
+collecting.Collected.add = add
+"""
+    process = started(synced, patch, ["results", "--watch", "r.xml"])
+    assert process.stderr
+    assert process.stderr.readline().strip() == _BEGUN
+    assert end(process, signal.SIGINT) == 0
+
+
 def followed(root: Path, patch: str) -> subprocess.Popen[str]:
     """Begin a sync with something to write."""
     write(root, {"docs/requirements/late.md": "---\nid: REQ-9\ntitle: Late\nstatus: open\n---\n"})

@@ -142,9 +142,7 @@ def _keep_verdict(
     unset[:] = [name for name in unset if name not in verdict.FIELDS or name in named]
     owners = old.owners if old else {}
     for name in sorted(verdict.FIELDS & {*values, *unset} - owners.keys()):
-        message = f"`{name.removeprefix('attributes.')}` is set by {kb('results')}, from a report of a test run."
-        hint = f"Leave it out; {kb('results', 'FILE', lead='run')} with the report."
-        found.wrong(f"{item.path}.{name}", SET_BY_KB, message, hint)
+        found.wrong(f"{item.path}.{name}", SET_BY_KB, verdict.set_by_results(name), verdict.SET_HINT)
 
 
 def _refuse_existing(found: PlanBuilder, item: EntityWrite, old: Node) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kbcore.editing.documents import WriteTarget
 from kbcore.editing.setting import set_fields
-from kbcore.errors import DerivedFact, Problem
+from kbcore.errors import DerivedFact, InvalidQuery, Problem
 from tests.support.repository.project import AUTHOR, Project, document, req
 
 DOCUMENT = "docs/requirements/1.md"
@@ -118,3 +118,17 @@ def test_spaces_around_a_text_are_refused_and_the_text_without_them_is_named(pro
     problem = refusal(project, {}, "title= New ")
     assert (problem.subject, problem.field, problem.values) == ("REQ-1", "title", ("New",))
     assert problem.hint == "`kb set REQ-1 title=New` sets it: a file states text without spaces around it."
+
+
+@pytest.mark.parametrize("word", ["test_verdict=passed", "attributes.test_verdict=passed", "test_run:={}"])
+def test_a_verdict_is_written_into_no_document(project: Project, word: str) -> None:
+    project.sync({DOCUMENT: req("REQ-1")})
+    with pytest.raises(InvalidQuery, match=r"is set by .*results"):
+        set_fields(target(project), "REQ-1", [word])
+    assert (project.root / DOCUMENT).read_text() == req("REQ-1")
+
+
+def test_a_verdict_that_a_document_states_can_be_removed_from_it(project: Project) -> None:
+    project.sync({DOCUMENT: req("REQ-1", test_verdict="passed")})
+    set_fields(target(project), "REQ-1", ["test_verdict="])
+    assert (project.root / DOCUMENT).read_text() == req("REQ-1")

@@ -161,3 +161,11 @@ def test_a_real_report_of_pytest_is_read(tmp_path: Path):
     assert found[1].message.startswith("assert 2 == 1")
     assert found[2].ids == ("TEST-1",)
     assert found[0].at.endswith("Z")
+
+
+@pytest.mark.parametrize("name", ["requirement", "Requirements", "verifies"])
+def test_a_property_names_the_requirements_that_a_test_verifies(name: str) -> None:
+    inner = f'<property name="{name}" value="REQ-1, REQ-2"/><property name="other" value="REQ-3"/>'
+    text = f'<testsuite><testcase name="a"><properties>{inner}</properties></testcase></testsuite>'
+    [found] = report_of(io.BytesIO(text.encode())).outcomes
+    assert (found.requirements, found.ids) == (("REQ-1", "REQ-2"), ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import tracemalloc
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kbcore import limits
+from kbcore.process import interrupting
 from kbcore.results.reading import opened, report_of
 from kbcore.results.reported import ReportFault
 
@@ -34,7 +36,9 @@ def consumed(data: bytes) -> int:
         (LAUGHS, "document_type", "document type with definitions"),
         (FILE_ENTITY, "document_type", "document type with definitions"),
         (f"<testsuite>{CASE}", "malformed_xml", "no complete XML"),
-        ("<testsuite><testcase name=a/></testsuite>", "malformed_xml", "no complete XML"),
+        ("<testsuite><testcase name=a/></testsuite>", "malformed_xml", "no valid XML"),
+        ("<testsuite>\x1b[31m</testsuite>", "malformed_xml", "no valid XML"),
+        ('<testsuite name="&#27;"/>', "malformed_xml", "no valid XML"),
         ('<?xml version="1.0" encoding="klingon"?><testsuite/>', "malformed_xml", ""),
         (f"<testsuite>{'<a>' * 300}", "too_deep", "nested more than"),
         ("<report name='x'><package/></report>", "other_format", "JaCoCo"),
@@ -105,3 +109,14 @@ def test_a_report_beyond_the_limit_is_refused_by_its_size(tmp_path: Path):
     os.truncate(path, limits.MAX_REPORT_BYTES + 1)
     with pytest.raises(ReportFault, match="the limit is"), opened(str(path)):
         pass
+
+
+@pytest.mark.parametrize(
+    "data", [f"<testsuite>{CASE * 5000}</testsuite>", "ok 1 - a\n" * 10, "TN:\nSF:a\nDA:1,1\nend_of_record\n" * 10]
+)
+def test_a_report_that_is_being_read_is_left_when_the_work_is_stopped(data):
+    work = interrupting.CurrentWork()
+    report = report_of(io.BytesIO(data.encode()))
+    read = itertools.chain(report.outcomes, report.covered)
+    with interrupting.done_for(work), pytest.raises(interrupting.Stopped):
+        [work.stop() for _ in read]

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from kbcore.errors.remedies import for_shell
 from kbcore.results.reported import CoveredLines
-from kbcore.results.suggesting import Suggestions, suggest
+from kbcore.results.suggesting import Suggestions, suggest, suggest_verified
 from tests.support.views.graph import Graph, graph_of, link, node
 
 FILE = "src/cart.py"
@@ -82,3 +82,15 @@ def test_files_are_known_by_their_sources_from_the_root_or_by_the_end_of_their_p
     assert ask(graph, ran(3, file="other.py")).unknown_files == 1
     twice = graph_of([*NODES, symbol("x", path="lib/cart.py")], [VERIFIED])
     assert ask(twice, ran(3, file="cart.py")).unknown_files == 1
+
+
+def test_a_requirement_that_the_report_of_a_test_names_may_be_verified_by_it():
+    nodes = [*NODES, node("REQ-2"), node("T-2", "test")]
+    named = [("REQ-1", "T-1"), ("REQ-1", "T-2"), ("REQ-2", "T-1"), ("T-1", "T-2"), ("REQ-9", "T-1")]
+    found = suggest_verified(graph_of(nodes, [VERIFIED]).rows, named)
+    assert [(one.from_id, one.type, one.to_id) for one in found.first] == [
+        ("REQ-1", "verified_by", "T-2"),
+        ("REQ-2", "verified_by", "T-1"),
+    ]
+    assert (found.count, found.unknown) == (2, ("REQ-9", "T-1"))
+    assert for_shell(found.first[1].command) == "`kb link REQ-2 verified_by T-1`"

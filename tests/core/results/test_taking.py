@@ -5,15 +5,19 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from kbcli.messages import run_results
 from kbcore import limits
 from kbcore.errors import InvalidChangeset, InvalidReport, LimitExceeded
 from kbcore.model.claims.change import SetField
-from kbcore.model.verdict import RUN, VERDICT
+from kbcore.model.verdict import RUN, VERDICT, Verdict
 from kbcore.query.coverage import read as read_coverage
 from kbcore.query.impact import impact, impact_json
 from kbcore.query.subject import find
+from kbcore.results import taking
+from kbcore.results.recording import record
 from kbcore.results.taking import commit_named
 from kbcore.rules.stale_edges import stale_edges
 from kbcore.storage.fs import RealFs
@@ -264,3 +268,19 @@ def test_a_folder_in_the_place_of_a_report_is_named(tested):
     (Path(tested.root) / "build/a.xml").mkdir(parents=True)
     with pytest.raises(InvalidReport, match="cannot be"):
         take_files(tested, "build/a.xml")
+
+
+def test_a_test_that_went_while_reports_were_read_gets_no_verdict_and_is_named(tested):
+    verdicts = {"T-1": Verdict("failed"), "T-9": Verdict("failed")}
+    recorded = record(tested.workspace(), "main", AUTHOR, verdicts, message="r.xml", follows_head=True)
+    assert ([one.id for one in recorded.flips], recorded.gone) == (["T-1"], ("T-9",))
+    answer = msgspec.structs.replace(take(tested, FAILING), recorded=recorded)
+    assert answer.as_json()["gone"] == ["T-9"]
+    assert any("1 test went" in line and "T-9" in line for line in run_results.warnings(answer))
+
+
+def test_more_pairs_of_requirements_and_tests_than_the_limit_are_refused(tested, monkeypatch):
+    monkeypatch.setattr(taking, "MAX_VERIFIED", 1)
+    named = '<property name="verifies" value="REQ-1 REQ-2"/>'
+    with pytest.raises(LimitExceeded, match="pairs of a requirement and a test"):
+        take(tested, f'<testsuite><testcase name="adds up">{named}</testcase></testsuite>')

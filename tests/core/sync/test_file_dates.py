@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import os
+import shutil
 import subprocess
+from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kbcore import limits
 from kbcore.git.file_dates import DateChanges, FileDates, read_date_changes
 from kbcore.git.repository import find_repository
+from kbcore.maintenance.doctor import diagnose
+from kbcore.store.pool import Machine
 from kbcore.sync import file_dates
 from kbcore.sync.file_dates import DateLines, lines_of
 from tests.support.repository.project import Project, req
@@ -163,6 +170,46 @@ def test_a_damaged_cache_of_dates_costs_another_pass(project: Project, name: str
     commit(project, 5, "Bob")
     project.sync()
     assert dates(project, "REQ-3") == ("2020-01-05", "2020-01-05", "Bob")
+
+
+SLOW_GIT = """#!/bin/sh
+for word; do
+  if [ "$word" = log ]; then echo asked >> {asked}; exec sleep 60; fi
+done
+exec {git} "$@"
+"""
+
+
+def test_a_history_that_git_cannot_read_in_time_is_asked_for_once_a_day_and_reported(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "GIT_DATES_S", 0.2)
+    asked, program = tmp_path / "asked", tmp_path / "slow" / "git"
+    program.parent.mkdir()
+    program.write_text(SLOW_GIT.format(asked=asked, git=shutil.which("git")))
+    program.chmod(0o755)
+    project.write({PATH: req("REQ-1"), "docs/requirements/2.md": req("REQ-2")})
+    commit(project, 3)
+    quick = project.machine
+    env = {**quick.env, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+    project.machine = Machine(quick.fs, quick.clock, env)
+    project.sync()
+    project.sync({"docs/requirements/3.md": req("REQ-3")})
+    assert asked.read_text() == "asked\n"
+    workspace = project.workspace()
+    slow = file_dates.slow_history(workspace)
+    assert slow is not None
+    [found] = [one for one in diagnose(workspace).findings if one.code == "slow_history"]
+    assert (found.check, found.severity) == ("git", "warning")
+    assert all(found.message.count(word) == 1 for word in ("0.2 s", "dates of their sync"))
+    project.machine = quick
+    note = workspace.folders.cache_dir / "file-dates-slow.json"
+    note.write_bytes(msgspec.json.encode(msgspec.structs.replace(slow, at_s=slow.at_s - 86_401)))
+    project.write({"docs/requirements/4.md": req("REQ-4")})
+    commit(project, 4)
+    project.sync()
+    assert dates(project, "REQ-4") == ("2020-01-04", "2020-01-04", "Ann")
+    assert file_dates.slow_history(project.workspace()) is None
 
 
 @pytest.mark.parametrize("time_s", [253_402_300_800, 99_999_999_999_999, 0])

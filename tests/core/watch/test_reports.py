@@ -5,17 +5,18 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from kbcore.clock import SystemClock
-from kbcore.errors import InvalidReport, LockTimeout
+from kbcore.errors import InvalidConfig, InvalidReport, LockTimeout
 from kbcore.model.verdict import Verdict
-from kbcore.results.report_files import found_reports, named_reports, watched_folders
+from kbcore.results.report_files import ReportFile, found_reports, named_reports, watched_folders
 from kbcore.results.taking import ResultsRequest, take_results
 from kbcore.storage.fs import RealFs
+from kbcore.watch.notices import Notices
 from kbcore.watch.reports import ReportEvent, ReportsRefused, ReportsTaken, ReportWatcher
 from tests.core.results.reporting import DOCUMENTS, junit, verdict
 from tests.support.repository.project import AUTHOR, Project, document
@@ -33,20 +34,38 @@ class Following:
 
     def __init__(self, root: Path, texts: tuple[str, ...] = ()) -> None:
         self._own = Project(root, fs=RealFs(), is_new=False)
-        # Another process reads with views of its own.
+        # A reader that keeps a view needs a pool of its own: it would share the statements of a thread that reads.
         self.reader = Project(root, fs=RealFs(), is_new=False)
         self.events: list[ReportEvent] = []
         self.error: BaseException | None = None
         self.fails_with: list[Exception] = []
+        self.is_unreadable = False
+        self.listened: list[list[Path]] = []
         self.watcher = ReportWatcher(
             SystemClock(),
-            lambda: named_reports(texts, root, root, may_lack=True) if texts else found_reports(root, GLOBS),
+            lambda: self._find(root, texts),
             lambda: watched_folders(texts, root, () if texts else GLOBS, root),
             self._take,
             self.events.append,
+            listen=self._listen(),
         )
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
+
+    def _find(self, root: Path, texts: tuple[str, ...]) -> list[ReportFile]:
+        if self.is_unreadable:
+            raise InvalidConfig("half of it")
+        return named_reports(texts, root, root, may_lack=True) if texts else found_reports(root, GLOBS)
+
+    def _listen(self) -> type[Notices]:
+        listened = self.listened
+
+        class Noted(Notices):
+            def __init__(self, deep: Sequence[Path], flat: Sequence[Path], *, is_polling: bool = False) -> None:
+                super().__init__(deep, flat, is_polling=is_polling)
+                listened.append([*deep])
+
+        return Noted
 
     def _take(self, files):
         if self.fails_with:
@@ -118,14 +137,41 @@ def test_a_report_that_is_not_complete_is_refused_once_and_taken_in_when_it_is(r
     following.until(lambda: any(isinstance(one, ReportsRefused) for one in following.events))
     write(root, "build/r.xml", FAILING)
     following.until_outcome("T-1", "failed")
-    refused = [one.error for one in following.events if isinstance(one, ReportsRefused)]
-    assert [type(one) for one in refused] == [InvalidReport]
+    assert refusals(following) == [InvalidReport]
 
 
-def test_what_may_work_later_is_tried_again(root, following):
-    following.fails_with = [LockTimeout("busy"), LockTimeout("busy")]
+def refusals(following: Following) -> list[type]:
+    return [type(one.error) for one in following.events if isinstance(one, ReportsRefused)]
+
+
+@pytest.mark.parametrize("error", [LockTimeout, InvalidConfig])
+def test_what_may_work_later_is_tried_again_and_reported_once(root, following, error):
+    following.fails_with = [error("busy"), error("busy")]
     write(root, "build/r.xml", FAILING)
     following.until_outcome("T-1", "failed")
+    assert refusals(following) == [error]
+
+
+def test_settings_that_cannot_be_read_for_a_while_end_nothing(root, following):
+    for text, outcome in ((FAILING, "failed"), (PASSING, "passed")):
+        following.is_unreadable = True
+        before = len(refusals(following))
+        write(root, "build/r.xml", text)
+        following.until(lambda before=before: len(refusals(following)) > before)
+        following.is_unreadable = False
+        following.until_outcome("T-1", outcome)
+    assert refusals(following) == [InvalidConfig, InvalidConfig]
+
+
+def test_a_folder_that_is_deleted_and_made_again_is_listened_to_again(root, following):
+    write(root, "build/r.xml", FAILING)
+    following.until_outcome("T-1", "failed")
+    following.until(lambda: following.listened[-1] == [root / "build"])
+    before = len(following.listened)
+    shutil.rmtree(root / "build")
+    write(root, "build/r.xml", PASSING)
+    following.until(lambda: len(following.listened) > before and following.listened[-1] == [root / "build"])
+    following.until_outcome("T-1", "passed")
 
 
 def test_of_a_test_in_two_reports_the_worse_outcome_stays_when_the_other_report_changes(root, following):
