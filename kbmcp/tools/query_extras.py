@@ -15,6 +15,7 @@ from kbmcp.tools.hints import of_tools
 if TYPE_CHECKING:
     from kbcore.model.graph import Node
     from kbcore.model.schema import Schema
+    from kbcore.query import Query
     from kbcore.query.coverage import Covered
     from kbcore.view.view import View
 
@@ -22,7 +23,7 @@ BODY: Final = "body"
 """In ``fields``, together with ``body``, it means the document; else an attribute of that name."""
 _IMPACT_TAKES: Final = frozenset({"impact", "ids", "depth", "limit", "at"})
 _COVERAGE_TAKES: Final = frozenset(
-    {"coverage", "body", "type", "ids", "tags", "status", "fields", "limit", "cursor", "at"}
+    {"coverage", "body", "type", "ids", "tags", "status", "where", "has", "lacks", "fields", "limit", "cursor", "at"}
 )
 _HIGHER: Final = "A higher `limit` shows the rest."
 _NO_ROOM: Final = (
@@ -108,9 +109,10 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
 class Extras:
     """The additions to the fields on a page of entities, on one view."""
 
-    def __init__(self, call: Call, asked: QueryArguments, view: View, seq: int | None) -> None:
+    def __init__(self, call: Call, asked: QueryArguments, checked: Query, view: View, seq: int | None) -> None:
         self._call = call
         self._asked = asked
+        self._checked = checked
         self._view = view
         self._seq = seq
         self.has_body = asked.body
@@ -147,8 +149,7 @@ class Extras:
     def _covered(self) -> Covered:
         from kbcore.query import coverage
 
-        asked = self._asked
-        return coverage.read(self._view.rows, self._seq, ids=asked.ids, tags=asked.tags, status=asked.status)
+        return coverage.read(self._view.rows, self._seq, self._checked)
 
 
 def fields_of(asked: QueryArguments) -> tuple[str, ...]:
