@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kbcli.views.coverage import CoverageReport
     from kbcore.query import Query
     from kbcore.query.coverage import By
+    from kbcore.text.code_owners import CodeOwners
     from kbcore.view.view import View
 
 Texts = list[str] | None
@@ -25,7 +26,7 @@ def run(
     ctx: typer.Context,
     *,
     by: Annotated[
-        Literal["requirement", "component", "tag", "priority"], typer.Option("--by", help="What makes a row.")
+        Literal["requirement", "component", "tag", "priority", "owner"], typer.Option("--by", help="What makes a row.")
     ] = "requirement",
     tag: Tags = None,
     status: Status = None,
@@ -56,6 +57,7 @@ def run(
     from kbcli.messages.options import placed
     from kbcli.views.coverage import show
     from kbcore.query import Query, empty_problems, refuse
+    from kbcore.text.code_owners import NONE
 
     session = session_of(ctx)
     check_format(format_, {None, "json"}, is_json=session.output.is_json)
@@ -65,9 +67,10 @@ def run(
     session.output.is_json = session.output.is_json or format_ == "json"
     opened = session.open_to_read()
     asked = Query(type="req", tags=tuple(tag or ()), status=status or "", path=tuple(path or ()))
+    of_files = opened.code_owners() if by == "owner" else NONE
     with placed(session.output):
         report, files = read_as_of(
-            opened, at, lambda view, seq: _report(opened, view, seq, by, asked, lacked=lacked, at=at)
+            opened, at, lambda view, seq: _report(opened, view, seq, by, asked, of_files=of_files, lacked=lacked, at=at)
         )
     if session.output.is_terminal:
         report = _in_natural_order(report)
@@ -91,13 +94,22 @@ def _in_natural_order(report: CoverageReport) -> CoverageReport:
 
 
 def _report(
-    opened: Opened, view: View, seq: int, by: By, asked: Query, *, lacked: Sequence[str], at: str | None
+    opened: Opened,
+    view: View,
+    seq: int,
+    by: By,
+    asked: Query,
+    *,
+    of_files: CodeOwners,
+    lacked: Sequence[str],
+    at: str | None,
 ) -> CoverageReport:
     """Return the report of the requirements that a query means. Raises: ``InvalidQuery``."""
     import msgspec
 
     from kbcli.views.coverage import CoverageReport
     from kbcore.query import DataNames, check, coverage
+    from kbcore.query.owning import read_owners
     from kbcore.sync.paths import folder_in
 
     repo = opened.workspace.repo
@@ -106,9 +118,12 @@ def _report(
     asked = check(asked, view.schema(opened.workspace.schema), known, root=str(repo.worktree), start=start)
     as_of = None if seq == view.seq else seq
     covered = coverage.read(view.rows, as_of, asked)
-    components = coverage.read_components(view.rows, as_of) if by == "component" else {}
+    groups_of = coverage.read_components(view.rows, as_of) if by == "component" else {}
+    if by == "owner":
+        owned = read_owners(view.rows, as_of, [one.id for one in covered.requirements], of_files)
+        groups_of = {id_: one.owners for id_, one in owned.items()}
     is_filtered = bool(asked.tags or asked.status or asked.path)
-    report = CoverageReport(seq, by, covered, components, tuple(lacked), is_filtered, at)
+    report = CoverageReport(seq, by, covered, groups_of, tuple(lacked), is_filtered, at)
     if not report.is_empty:
         return report
     return msgspec.structs.replace(report, unknown=tuple(coverage.unknown_filters(view.rows, as_of, asked)))

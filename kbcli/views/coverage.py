@@ -39,7 +39,8 @@ class CoverageReport(msgspec.Struct, frozen=True):
     seq: int
     by: By
     covered: Covered
-    components: dict[str, tuple[str, ...]]
+    groups_of: dict[str, tuple[str, ...]]
+    """The components, or the owners, of requirements, where these are the groups."""
     lacked: tuple[str, ...]
     is_filtered: bool
     at: str | None = None
@@ -60,7 +61,7 @@ class CoverageReport(msgspec.Struct, frozen=True):
     @property
     def groups(self) -> list[CoverageGroup]:
         """Return the groups that are rows."""
-        found = groups(self.covered, self.by, self.components)
+        found = groups(self.covered, self.by, self.groups_of)
         return [one for one in found if all(one.tallies[name].no for name in self.lacked)]
 
 

@@ -119,6 +119,7 @@ def _settings(of_source: _Schema) -> dict[str, _Schema]:
             "types": _says(_SHARED, "Globs of the types whose changes are shared; none may begin with `!`."),
         }),
         "results": _says(_TEXTS, "Globs of reports of test runs that `kb results` takes in where none is named."),
+        "codeowners": _says(_FLAG, "Whether the file `CODEOWNERS` gives the owners of what states none."),
         "staged": _object("What is asked of a commit.", {
             "symbols": _says(_TEXTS, "Globs of source files that must name a requirement."),
         }),

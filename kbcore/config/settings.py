@@ -105,6 +105,8 @@ class Config(msgspec.Struct, frozen=True):
     share: ShareSettings = ShareSettings()
     results: tuple[str, ...] = ()
     """Globs of the reports that ``kb results`` takes in where none is named."""
+    code_owners: bool = True
+    """Whether the file ``CODEOWNERS`` gives the owners of what states none."""
     staged_symbols: tuple[str, ...] = ()
     """Globs of the source files that must name a requirement once they are staged."""
 
@@ -133,6 +135,7 @@ _KEYS: Final = (
     "logic",
     "share",
     "results",
+    "codeowners",
     "staged",
 )
 _KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
@@ -217,6 +220,7 @@ def read_config(text: str, path: str) -> ReadSettings:
         logic=_logic(found.get("logic")),
         share=_share(found.get("share")),
         results=globs_in(found["results"]) if "results" in found else (),
+        code_owners=_flag(found.get("codeowners"), is_on=DEFAULT.code_owners),
         staged_symbols=_staged(found.get("staged")),
     )
     return ReadSettings(config, tuple(problems), tuple(doubts))
@@ -426,6 +430,16 @@ def _count(spot: ConfigNode | None, default: int, maximum: int) -> int:
     if type(spot.value) is not int or not 1 <= spot.value <= maximum:
         spot.must_be(f"a whole number from 1 to {maximum}", number_hint(spot.value))
         return default
+    return spot.value
+
+
+def _flag(spot: ConfigNode | None, *, is_on: bool) -> bool:
+    """Return a setting that is true or false, ``is_on`` where it is not stated or something else."""
+    if spot is None:
+        return is_on
+    if not isinstance(spot.value, bool):
+        spot.must_be("true or false", "Write `true` or `false`, without quotes.")
+        return is_on
     return spot.value
 
 

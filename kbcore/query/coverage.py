@@ -23,7 +23,7 @@ from kbcore.text.suggest import near_ones
 from kbcore.view.tables import Rows
 
 State = Literal["yes", "no", "not_applicable"]
-By = Literal["requirement", "component", "tag", "priority"]
+By = Literal["requirement", "component", "tag", "priority", "owner"]
 
 _ENDS: Final = {
     "specified": ("specified_by", "from_id", "to_id"),
@@ -210,11 +210,15 @@ def read_components(rows: Rows, at: int | None) -> dict[str, tuple[str, ...]]:
     return {req: tuple(names) for req, names in components.items()}
 
 
-def groups(covered: Covered, by: By, components: Mapping[str, Sequence[str]]) -> list[CoverageGroup]:
-    """Return the requirements in groups, those that belong nowhere last; one in several groups counts in each."""
+def groups(covered: Covered, by: By, groups_of: Mapping[str, Sequence[str]]) -> list[CoverageGroup]:
+    """Return the requirements in groups, those that belong nowhere last; one in several groups counts in each.
+
+    ``groups_of`` has the components, or the owners, of requirements by their ids, for these two.
+    """
     names: Mapping[By, Callable[[Requirement], Iterable[str]]] = {
         "requirement": lambda one: (one.id,),
-        "component": lambda one: components.get(one.id, ()),
+        "component": lambda one: groups_of.get(one.id, ()),
+        "owner": lambda one: groups_of.get(one.id, ()),
         "tag": lambda one: one.tags,
         "priority": lambda one: (one.priority.lower(),) if one.priority else (),
     }

@@ -80,6 +80,7 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
     from kbcore.query import impact as analysis
     from kbcore.query import subject
     from kbcore.store.history.log import missing
+    from kbcore.sync.code_owners import code_owners, fault_lines
     from kbcore.sync.symbol_at import at_path, no_entity_at
 
     start, word = subject.find(view.rows, asked.ids[0], seq), asked.ids[0]
@@ -89,11 +90,15 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
             raise refused
         raise missing(view, word) if seq is None else NotFound(f"There was no {word!r} at seq {seq}.")
     starts = at.subjects if at else (start,) if start else ()
+    of_files = code_owners(call.workspace, call.branch)
+    call.notes.extend(fault_lines(of_files))
     depth = asked.depth if "depth" in asked.model_fields_set else MAX_TRAVERSAL_DEPTH
     if at and len(starts) > 1:
-        found = analysis.impact_of_path(view.rows, schema, at.place.as_text(), starts, at=seq, depth=depth)
+        found = analysis.impact_of_path(
+            view.rows, schema, at.place.as_text(), starts, at=seq, depth=depth, of_files=of_files
+        )
     else:
-        found = analysis.impact(view.rows, schema, starts[0], at=seq, depth=depth)
+        found = analysis.impact(view.rows, schema, starts[0], at=seq, depth=depth, of_files=of_files)
     shown = {"branch": call.branch, "seq": view.seq if seq is None else seq}
     shown |= analysis.impact_json(found, depth=depth, limit=asked.limit)
     fitted: Payload = fit(

@@ -204,3 +204,12 @@ def test_a_least_percentage_is_that_of_the_part(kb, services):
 def test_a_glob_that_cannot_be_used_is_refused(kb, services):
     ran = kb("coverage", "--path", "a\\b")
     assert (ran.status, "--path" in ran.err) == (2, True)
+
+
+def test_requirements_come_in_groups_of_their_owners(kb, services):
+    write(services, {"CODEOWNERS": "/services/ @dev\n/services/pay/ @pay @sec\n"})
+    write(services, {"services/shop/b.md": "---\nid: REQ-12\ntitle: B\nstatus: accepted\nowner: ann\n---\n"})
+    groups = kb("coverage", "--by", "owner", "--json").json["groups"]
+    found = [(one["name"], one["requirements"], one["verified"]["percent"]) for one in groups]
+    assert found == [("@pay", 1, 100.0), ("@sec", 1, 100.0), ("ann", 1, 0.0), (None, 2, 50.0)]
+    assert kb("coverage", "--by", "owner").out.startswith("OWNER\tREQUIREMENTS\t")

@@ -105,7 +105,9 @@ def test_coverage_is_counted_and_shown_by_requirement(linked):
 
 def test_coverage_of_a_part_of_the_repository_counts_the_requirements_of_its_files(project):
     names = {"a/1": "REQ-1", "a/2": "REQ-2", "b": "REQ-3"}
-    project.sync({f"docs/requirements/{name}.md": document(key, title=key, status="open") for name, key in names.items()})
+    project.sync(
+        {f"docs/requirements/{name}.md": document(key, title=key, status="open") for name, key in names.items()}
+    )
     with direct(project.root) as tools:
         answer = tools.answer("kb_query", coverage=True, where=["path=docs/requirements/a/**"])
     assert answer["coverage"]["requirements"] == 2

@@ -55,6 +55,7 @@ GOOD: list[dict[str, Any]] = [
     {"share": {"actors": "team-*", "types": ["[!n]*"]}},
     {"results": ["build/**/*.xml"]},
     {"results": "build/junit.xml"},
+    {"codeowners": False},
     {"ruleParams": {"own": {"most": 3, "names": ["a", 1, True]}}},
 ]
 WRONG: list[dict[str, Any]] = [
@@ -93,6 +94,7 @@ WRONG: list[dict[str, Any]] = [
     {"share": {"types": "!note"}},
     {"staged": {"symbols": 1}},
     {"results": 1},
+    {"codeowners": "docs/CODEOWNERS"},
     {"results": {"paths": []}},
 ]
 
