@@ -15,6 +15,7 @@ from kbcore import limits
 from kbcore.config.sleep import SleepSettings, read_sleep
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import settings as extractor_settings
+from kbcore.extract.defaults import read_defaults
 from kbcore.ids import check_branch_name
 from kbcore.model.rule_settings import (
     Parameters,
@@ -90,6 +91,8 @@ class Config(msgspec.Struct, frozen=True):
     switched_off: tuple[str, ...] = ()
     sources: tuple[dict[str, Any], ...] = ()
     """The documents that the project describes, each entry complete with the settings of its profile."""
+    defaults: tuple[dict[str, Any], ...] = ()
+    """Values for the entities of some files, as ``kbcore.extract.defaults`` has them."""
     rules: dict[str, RuleLevel] = {}
     rules_at: dict[str, str] = {}
     """File and line of each of these."""
@@ -128,6 +131,7 @@ _KEYS: Final = (
     "defaultBranch",
     "extractors",
     "sources",
+    "defaults",
     *_RULE_KEYS,
     "lockWaitSeconds",
     "kip",
@@ -204,6 +208,7 @@ def read_config(text: str, path: str) -> ReadSettings:
         extractors={name: members for name, members in extractors.items() if members is not None},
         switched_off=tuple(sorted(name for name, members in extractors.items() if members is None)),
         sources=_sources(found.get("sources"), doubts),
+        defaults=_defaults(found.get("defaults"), doubts),
         rules=_rules(found.get("rules"), doubts),
         rules_at=_places(found.get("rules")),
         rule_params=_params(found.get("ruleParams"), doubts),
@@ -343,6 +348,13 @@ def _sources(spot: ConfigNode | None, doubts: list[_Doubt]) -> tuple[dict[str, A
     doubts += [_Doubt("entity type", one, place) for one, place in types if one not in CORE.entities]
     doubts += [_Doubt("edge type", one, place) for one, place in edges if one not in CORE.edges]
     return tuple(entries)
+
+
+def _defaults(spot: ConfigNode | None, doubts: list[_Doubt]) -> tuple[dict[str, Any], ...]:
+    """Return the entries of ``defaults``; types of entities are in doubt where they are not KB's own."""
+    entries, types = read_defaults(spot)
+    doubts += [_Doubt("entity type", one, place) for one, place in types if one not in CORE.entities]
+    return entries
 
 
 def _rules(spot: ConfigNode | None, doubts: list[_Doubt]) -> dict[str, RuleLevel]:

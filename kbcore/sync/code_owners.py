@@ -30,11 +30,9 @@ def code_owners(workspace: Workspace, branch: str) -> CodeOwners:
 
     A file that cannot be read gives none, and is named in ``problems``. Raises: ``InvalidConfig``, ``GitUnusable``.
     """
-    if not workspace.config.code_owners:
-        return NONE
     repo = workspace.repo
-    if repo.has_worktree and workspace.head().branch == branch:
-        return _of_worktree(workspace)
+    if not workspace.config.code_owners or (repo.has_worktree and workspace.head().branch == branch):
+        return owners_here(workspace)
     tip = revisions.tip_of(repo, workspace.machine.env, branch)
     for path in PLACES if tip else ():
         blob = blobs.tree_below(repo, workspace.machine.env, tip or "", path).get(path)
@@ -53,7 +51,10 @@ def fault_lines(found: CodeOwners) -> list[str]:
     return [*lines, f"{found.file} has {pluralize(more, 'more problem')}."] if more > 0 else lines
 
 
-def _of_worktree(workspace: Workspace) -> CodeOwners:
+def owners_here(workspace: Workspace) -> CodeOwners:
+    """Return the owners of the files of the worktree; as ``code_owners``. Raises: ``InvalidConfig``."""
+    if not workspace.config.code_owners:
+        return NONE
     root = workspace.repo.worktree
     for path in PLACES:
         place = str(root / path)
