@@ -107,6 +107,8 @@ MAX_DRAWN_EDGES: Final = 10_000
 MAX_SOURCE_FILE_BYTES: Final = 4 * MIB
 MAX_CODE_BYTES: Final = 2 * MIB
 """One file of source code."""
+MAX_CODE_OWNERS_BYTES: Final = 3 * MIB
+"""The file ``CODEOWNERS``."""
 MAX_REPORT_BYTES: Final = 1024 * MIB
 """One report of a test run, which is read as a stream."""
 MAX_REPORTS: Final = 10_000

@@ -33,6 +33,8 @@ class CheckRequest(NamedTuple):
     session: str = ""
     no_baseline: bool = False
     against: str | None = None
+    scope: Sequence[str] = ()
+    """Globs and folders of the files that are reported on; none for all."""
 
     def command_on(self, branch: str) -> str:
         """Return the command that asks the same, without rules and limits; ``branch`` as it was named, or ""."""
@@ -40,6 +42,7 @@ class CheckRequest(NamedTuple):
 
         words = [
             *self.targets,
+            *[word for path in self.scope for word in ("--path", path)],
             *(["--branch", branch] if branch else []),
             *["--staged"] * self.staged,
             *(["--since", self.since] if self.since else []),
@@ -93,6 +96,7 @@ def refuse_options(what: str, asked: CheckRequest, others: Sequence[str] = (), o
         *others,
         *["--rule"] * bool(only),
         *["PATH or ID"] * bool(asked.targets),
+        *["--path"] * bool(asked.scope),
         *["--severity"] * (asked.severity is not None),
         *["--limit"] * (asked.limit is not None),
         *["--statistics"] * asked.statistics,

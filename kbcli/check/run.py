@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from kbcli.check.request import CheckRequest
     from kbcli.invocation.context import Opened
     from kbcli.views.reports.report_content import ReportContent
+    from kbcore.checks.targets import Targets
     from kbcore.errors import Problem
     from kbcore.extract.facts import Facts
     from kbcore.rules import CheckReport
@@ -41,11 +42,14 @@ def judged(
             why = files.reason or f"{pluralize(files.pending_files or 0, 'file')} not as recorded."
             raise NotSynced(f"The records of {opened.branch} differ from its files: {why}")
         content, more = look.at(view, asked)
-        if idle is not None and not (asked.targets or asked.staged or asked.since or asked.against is not None):
+        is_part = bool(asked.targets or asked.scope)
+        if idle is not None and not (is_part or asked.staged or asked.since or asked.against is not None):
             idle[:] = idle_suppressions(opened.workspace, view)
             named = [{"path": one.path, "code": one.code, "message": one.message, "hint": one.hint} for one in idle]
             more["idle_suppressions"] = named
-        if asked.targets:
+        if asked.scope:
+            more["paths"] = list(asked.scope)
+        if is_part:
             more |= {"stated_last": list(look.stated_last), "not_checked": list(look.not_checked)}
         violations = [
             msgspec.structs.replace(one, remedy=opened.session.located(one.remedy)) for one in content.report.violations
@@ -102,11 +106,12 @@ class CheckRun:
         from kbcli.views.reports.report_content import ReportContent
         from kbcore.checks import run_checks
 
-        ids, _ = self._targets(view)
+        parts = self._parts(view)
+        ids = parts[0].looked_at if parts else []
         report = run_checks(
             self._opened.workspace, view, branch=self._opened.branch, only=self._only, ids=ids, may_be_unknown=True
         )
-        report = self._with_lines_now(view, self._of_severity(report))
+        report = self._with_lines_now(view, self._of_severity(_within(report, parts[bool(self._asked.targets) :])))
         return ReportContent(self._opened.branch, view.seq, report), {}
 
     def since(self, view: View, text: str, asked: CheckRequest) -> tuple[ReportContent, dict[str, Any]]:
@@ -156,33 +161,39 @@ class CheckRun:
         content = ReportContent(opened.branch, view.seq, self._narrowed(view, found.report), compared=found.said)
         return content, {"against": {"ref": ref, "commit": found.commit, "bases": list(found.bases)}}
 
-    def _targets(self, view: View) -> tuple[list[str], list[str]]:
-        """Return the ids to look at, and the paths of files and folders. Raises: ``NotFound``, ``InvalidQuery``."""
+    def _parts(self, view: View) -> list[_Part]:
+        """Return what the report is limited to: the targets and the scope, as far as they are asked for.
+
+        What is reported concerns both. Raises: ``NotFound``, ``InvalidQuery``.
+        """
         from kbcore.checks.targets import files_of_repository, targets_of
 
-        if not self._asked.targets:
-            return [], []
+        asked, output = self._asked, self._opened.session.output
         workspace, start = self._opened.workspace, self._opened.session.start
         root = workspace.repo.worktree if workspace.repo.has_worktree else start
 
         def files_among(paths: list[str]) -> Collection[str]:
-            return paths if self._asked.staged else files_of_repository(workspace, paths)
+            return paths if asked.staged else files_of_repository(workspace, paths)
 
-        found = targets_of(view, self._asked.targets, start, root, files_among)
-        if self._asked.staged:  # what is staged need not be recorded
-            found = found._replace(unknown=[])
-        self.stated_last, self.not_checked = tuple(found.gone), tuple(found.unknown)
-        for said in found.notes():
-            self._opened.session.output.note(said)
-        self._opened.session.show_called(found.called)
-        return [*found.ids, *found.unknown], found.paths
+        parts = list[_Part]()
+        for argument, names in (("targets", asked.targets), ("path", asked.scope)):
+            if not names:
+                continue
+            is_scope = argument == "path"
+            found = targets_of(view, names, start, root, files_among, argument=argument, may_be_ids=not is_scope)
+            if asked.staged:  # what is staged need not be recorded
+                found = found._replace(unknown=[])
+            for said in found.notes():
+                output.note(said)
+            self._opened.session.show_called(found.called)
+            parts.append(_Part(found, found.inside if is_scope else [*found.ids, *found.unknown]))
+        self.stated_last = tuple(path for one in parts for path in one.targets.gone)
+        self.not_checked = tuple(path for one in parts for path in one.targets.unknown)
+        return parts
 
     def _narrowed(self, view: View, report: CheckReport) -> CheckReport:
-        """Return what of a report concerns the targets and has the severity that is asked for."""
-        from kbcore.checks.targets import concerning
-
-        ids, paths = self._targets(view)
-        return self._of_severity(concerning(report, ids, paths) if self._asked.targets else report)
+        """Return what of a report concerns the targets and the scope, and has the severity that is asked for."""
+        return self._of_severity(_within(report, self._parts(view)))
 
     def _of_severity(self, report: CheckReport) -> CheckReport:
         from kbcore.rules.registry import of_severity
@@ -212,3 +223,24 @@ class CheckRun:
         else:
             violations = with_lines(violations, facts)
         return msgspec.structs.replace(report, violations=violations)
+
+
+class _Part(NamedTuple):
+    """A part of the branch that a report is limited to, and the ids that its violations concern."""
+
+    targets: Targets
+    ids: Collection[str]
+
+    @property
+    def looked_at(self) -> list[str]:
+        """Return the ids that rules look at, for the violations of these ids and of the files."""
+        return [*self.targets.ids, *self.targets.unknown]
+
+
+def _within(report: CheckReport, parts: Sequence[_Part]) -> CheckReport:
+    """Return what of a report concerns each of these parts of the branch."""
+    from kbcore.checks.targets import concerning
+
+    for one in parts:
+        report = concerning(report, one.ids, one.targets.paths, one.targets.globs)
+    return report

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kbcli.invocation.context import session_of
+from kbcli.invocation.options import Paths
 
 if TYPE_CHECKING:
     from kbcli.check.request import CheckRequest
@@ -24,6 +25,7 @@ def run(
         typer.Argument(metavar="[PATH|ID]...", help="Only what concerns these files, folders and ids."),
     ] = None,
     *,
+    path: Paths = None,
     rule: Annotated[
         list[str] | None, typer.Option("--rule", metavar="NAME", help="Only this rule; may be repeated.")
     ] = None,
@@ -101,6 +103,7 @@ def run(
         session_,
         no_baseline,
         against,
+        path or [],
     )
     check_limit(asked)
     about_baseline = [*["--write-baseline"] * write_baseline, *["--no-baseline"] * no_baseline]
@@ -156,7 +159,7 @@ def _check(session: Session, asked: CheckRequest) -> int:
         session.output.warn(escape_controls(str(one)))
     look = CheckRun(opened, asked)
     idle: list[Problem] = []
-    options = {"rules": "--rule", "actor": "--actor", "session": "--session"}
+    options = {"rules": "--rule", "actor": "--actor", "session": "--session", "path": "--path"}
     with placed(session.output, options), session.output.waiting("Checking"):
         content, more, files = judged(opened, look, asked, idle)
     for fault in idle[:_IDLE]:
@@ -169,6 +172,7 @@ def _check(session: Session, asked: CheckRequest) -> int:
         fail_on=asked.fail_on,
         limit=asked.limit,
         targets=tuple(asked.targets),
+        scope=tuple(asked.scope),
         command=asked.command_on(session.branch),
     )
     if session.output.is_json or asked.statistics:

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kbcli.invocation.context import session_of
-from kbcli.invocation.options import TABLE_FORMAT, At, Status, Tags
+from kbcli.invocation.options import TABLE_FORMAT, At, Paths, Status, Tags
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kbcli.invocation.context import Opened
     from kbcli.views.coverage import CoverageReport
+    from kbcore.query import Query
     from kbcore.query.coverage import By
+    from kbcore.text.code_owners import CodeOwners
     from kbcore.view.view import View
 
 Texts = list[str] | None
@@ -23,10 +26,11 @@ def run(
     ctx: typer.Context,
     *,
     by: Annotated[
-        Literal["requirement", "component", "tag", "priority"], typer.Option("--by", help="What makes a row.")
+        Literal["requirement", "component", "tag", "priority", "owner"], typer.Option("--by", help="What makes a row.")
     ] = "requirement",
     tag: Tags = None,
     status: Status = None,
+    path: Paths = None,
     lacks: Annotated[
         Texts,
         typer.Option("--lacks", metavar="ASPECT", help="Only rows that lack it, twice both; totals stay those of all."),
@@ -50,20 +54,24 @@ def run(
     from kbcli.invocation import exits
     from kbcli.invocation.bounds import check_format, table_format
     from kbcli.invocation.points import read_as_of
+    from kbcli.messages.options import placed
     from kbcli.views.coverage import show
-    from kbcore.query import empty_problems, refuse
+    from kbcore.query import Query, empty_problems, refuse
+    from kbcore.text.code_owners import NONE
 
     session = session_of(ctx)
     check_format(format_, {None, "json"}, is_json=session.output.is_json)
     given = {"status": status, "at": at}
     refuse(empty_problems({name: word for name, word in given.items() if word is not None}))
-    refuse(empty_problems({f"tags[{place}]": word for place, word in enumerate(tag or ())}))
     lacked, thresholds = read_aspects(lacks or ()), read_thresholds(fail_under or ())
     session.output.is_json = session.output.is_json or format_ == "json"
     opened = session.open_to_read()
-    report, files = read_as_of(
-        opened, at, lambda view, seq: _report(view, seq, by, (tag or (), status or "", lacked), at)
-    )
+    asked = Query(type="req", tags=tuple(tag or ()), status=status or "", path=tuple(path or ()))
+    of_files = opened.code_owners() if by == "owner" else NONE
+    with placed(session.output):
+        report, files = read_as_of(
+            opened, at, lambda view, seq: _report(opened, view, seq, by, asked, of_files=of_files, lacked=lacked, at=at)
+        )
     if session.output.is_terminal:
         report = _in_natural_order(report)
     show(session, opened.branch, report, files, table_format(format_, session.output))
@@ -86,20 +94,36 @@ def _in_natural_order(report: CoverageReport) -> CoverageReport:
 
 
 def _report(
-    view: View, seq: int, by: By, asked: tuple[Sequence[str], str, Sequence[str]], at: str | None
+    opened: Opened,
+    view: View,
+    seq: int,
+    by: By,
+    asked: Query,
+    *,
+    of_files: CodeOwners,
+    lacked: Sequence[str],
+    at: str | None,
 ) -> CoverageReport:
+    """Return the report of the requirements that a query means. Raises: ``InvalidQuery``."""
     import msgspec
 
     from kbcli.views.coverage import CoverageReport
-    from kbcore.query import coverage
+    from kbcore.query import DataNames, check, coverage
+    from kbcore.query.owning import read_owners
+    from kbcore.sync.paths import folder_in
 
-    tags, status, lacked = asked
+    repo = opened.workspace.repo
+    start = folder_in(opened.session.start, repo.worktree) if repo.has_worktree else ""
+    known = DataNames(view.rows, is_edge=False)
+    asked = check(asked, view.schema(opened.workspace.schema), known, root=str(repo.worktree), start=start)
     as_of = None if seq == view.seq else seq
-    covered = coverage.read(view.rows, as_of, tags=tags, status=status)
-    components = coverage.read_components(view.rows, as_of) if by == "component" else {}
-    report = CoverageReport(seq, by, covered, components, tuple(lacked), bool(tags or status), at)
+    covered = coverage.read(view.rows, as_of, asked)
+    groups_of = coverage.read_components(view.rows, as_of) if by == "component" else {}
+    if by == "owner":
+        owned = read_owners(view.rows, as_of, [one.id for one in covered.requirements], of_files)
+        groups_of = {id_: one.owners for id_, one in owned.items()}
+    is_filtered = bool(asked.tags or asked.status or asked.path)
+    report = CoverageReport(seq, by, covered, groups_of, tuple(lacked), is_filtered, at)
     if not report.is_empty:
         return report
-    return msgspec.structs.replace(
-        report, unknown=tuple(coverage.unknown_filters(view.rows, as_of, tags=tags, status=status))
-    )
+    return msgspec.structs.replace(report, unknown=tuple(coverage.unknown_filters(view.rows, as_of, asked)))

@@ -55,7 +55,7 @@ def run(
     shown_rows = rows_of(limit, session.output) or MAX_AFFECTED
     session.output.is_json = session.output.is_json or format_ == "json"
     opened = session.open_to_read()
-    project = opened.workspace.schema
+    project, of_files = opened.workspace.schema, opened.code_owners()
 
     def answer(view: View, seq: int) -> Impact:
         from kbcli.invocation.points import entity_at, file_at
@@ -64,9 +64,11 @@ def run(
         past, schema = None if seq == view.seq else seq, view.schema(project)
         found = file_at(opened, view, seq, id_, is_now=at is None)
         if found is not None and len(found.subjects) > 1:
-            return impact_of_path(view.rows, schema, found.place.as_text(), found.subjects, at=past, depth=depth)
+            return impact_of_path(
+                view.rows, schema, found.place.as_text(), found.subjects, at=past, depth=depth, of_files=of_files
+            )
         start = found.subjects[0] if found else entity_at(session, view, seq, id_)
-        return impact(view.rows, schema, start, at=past, depth=depth)
+        return impact(view.rows, schema, start, at=past, depth=depth, of_files=of_files)
 
     found, files = read_as_of(opened, at, answer)
     if session.output.is_json:

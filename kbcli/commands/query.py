@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kbcli.invocation.context import session_of
-from kbcli.invocation.options import TABLE_FORMAT, At, Status, Tags
+from kbcli.invocation.options import TABLE_FORMAT, At, Paths, Status, Tags
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,12 +39,6 @@ Has = Annotated[
 ]
 Lacks = Annotated[Texts, typer.Option("--lacks", metavar="EDGE[:ID]", help="Has no such edge; twice means neither.")]
 Text = Annotated[str | None, typer.Option("--text", metavar="WORDS", help="Contains the words, best first.")]
-Path = Annotated[
-    Texts,
-    typer.Option(
-        "--path", metavar="GLOB", help="Of these files, or of those below a folder; twice means either of them."
-    ),
-]
 From = Annotated[str | None, typer.Option("--from", metavar="ID", help="Can be reached from there.")]
 Follow = Annotated[
     Texts,
@@ -84,7 +78,7 @@ def run(
     has: Has = None,
     lacks: Lacks = None,
     text: Text = None,
-    path: Path = None,
+    path: Paths = None,
     from_: From = None,
     follow: Follow = None,
     depth: Depth = 1,

@@ -217,6 +217,7 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
 
     lines = lines_of(opened.workspace, opened.branch, present[0])
     return {
+        **_of_file_owners(opened, view, present[0]),
         **({"lines": {"first": lines[0], "last": lines[1]}} if lines else {}),
         "entity": _as_stated(view, present[0], entity_json(nodes[0]))
         | ({"stale": True, "stale_files": unread} if unread else {})
@@ -226,6 +227,17 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
         **not_listed(view).as_json(),
         **(_body(opened, view, nodes) if with_body else {}),
     }
+
+
+def _of_file_owners(opened: Opened, view: View, node: Node) -> dict[str, Any]:
+    """Return the owners of the file of an entity that has none of its own; nothing where there are none."""
+    from kbcore.query.owning import read_owners
+    from kbcore.sync.code_owners import code_owners
+
+    if node.fields.get("owner"):
+        return {}
+    found = read_owners(view.rows, None, [node.id], code_owners(opened.workspace, opened.branch))
+    return {"code_owners": found[node.id].as_json()} if node.id in found else {}
 
 
 def _of_file(found: AtPath) -> dict[str, Any]:

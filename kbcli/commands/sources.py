@@ -10,7 +10,7 @@ from kbcli.invocation.command_tree import HelpfulCommand, group_of, run_by_defau
 from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kbcli.invocation.context import Session
     from kbcore.extract.facts import StatedEntity, StatedLink
@@ -176,9 +176,15 @@ def _lines(says: FileSays) -> Iterator[str]:
     for entity in says.facts.entities:
         type_ = entity.type or "a part of an entity"
         yield escape_controls(f"{entity.id} ({type_}), line {entity.line}")
+        given = says.defaults.get(entity.id, {})
         for name, value in entity.fields.items():
             at = f" (line {entity.lines[name]})" if entity.lines.get(name) else ""
+            at = f" (defaults[{given[name]}])" if name in given else at
             yield escape_controls(f"  {name}: {value if isinstance(value, str) else json_text(value)}{at}")
+        if says.owners and not (entity.is_part or "owner" in entity.fields):
+            yield escape_controls(
+                f"  owner of file: {', '.join(says.owners.owners)} ({', '.join(says.owners.given_by)})"
+            )
         for link in says.facts.links:
             if link.subject == entity.id:
                 yield escape_controls(f"  {_edge(link)} (line {link.line})")
@@ -200,14 +206,19 @@ def _as_json(says: FileSays) -> dict[str, Any]:
     return {
         "path": says.path,
         "read_by": {"name": says.name, "setting": says.setting or None},
-        "entities": [_entity_json(one) for one in says.facts.entities],
+        "entities": [_entity_json(one, says.defaults.get(one.id, {})) for one in says.facts.entities],
         "edges": [_edge_json(one) for one in says.facts.links],
         "problems": msgspec.to_builtins(says.facts.problems),
+        **({"code_owners": says.owners.as_json()} if says.owners else {}),
     }
 
 
-def _entity_json(entity: StatedEntity) -> dict[str, Any]:
-    fields = {name: {"value": value, "line": entity.lines.get(name)} for name, value in entity.fields.items()}
+def _entity_json(entity: StatedEntity, given: Mapping[str, int]) -> dict[str, Any]:
+    fields = {
+        name: {"value": value, "line": entity.lines.get(name)}
+        | ({"default": f"defaults[{given[name]}]"} if name in given else {})
+        for name, value in entity.fields.items()
+    }
     return {"id": entity.id, "type": entity.type, "line": entity.line, "is_part": entity.is_part, "fields": fields}
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kbcore.store.workspace import Workspace
     from kbcore.store.write_request import Author
     from kbcore.sync.overlay import FileState, WorktreeFiles
+    from kbcore.text.code_owners import CodeOwners
     from kbcore.view.view import View
 
 T = TypeVar("T")
@@ -81,6 +82,18 @@ class Opened(msgspec.Struct, frozen=True):
         from kbcore.store.history.when import point_in
 
         return point_in(self.workspace, self.branch, text, is_local=True)
+
+    def code_owners(self) -> CodeOwners:
+        """Return the owners of the files of the branch, and say which lines of their file give none.
+
+        Raises: ``InvalidConfig``, ``GitUnusable``.
+        """
+        from kbcore.sync.code_owners import code_owners, fault_lines
+
+        found = code_owners(self.workspace, self.branch)
+        for line in fault_lines(found):
+            self.session.output.warn(line)
+        return found
 
     def read(self, use: Callable[[View], T], *, time_s: float = FILES_S) -> tuple[T, FileState]:
         """Return ``use(view)`` on a view with what the files say, and how the answer relates to them.

@@ -42,6 +42,12 @@ SessionName = Annotated[
 ]
 Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="T", help="Has the tag; twice means both.")]
 Status = Annotated[str | None, typer.Option("--status", metavar="S", help="Has the status.")]
+Paths = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--path", metavar="GLOB", help="Of these files, or of those below a folder; twice means either of them."
+    ),
+]
 Branches = Annotated[
     list[str] | None, typer.Option("--only", metavar="BRANCH", help="Only this branch; may be repeated.")
 ]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kbcore.sync.overlay import FileState
 
 _SHOWN_IDS: Final = 2
+_NO_FILE: Final = "No file from which facts come is at {} or like it."
 _NONE: Final = "(none)"
 _NO_REQUIREMENTS: Final = (
     "There are no requirements yet: documents in docs/requirements/ become some with {sync}, "
@@ -38,7 +39,8 @@ class CoverageReport(msgspec.Struct, frozen=True):
     seq: int
     by: By
     covered: Covered
-    components: dict[str, tuple[str, ...]]
+    groups_of: dict[str, tuple[str, ...]]
+    """The components, or the owners, of requirements, where these are the groups."""
     lacked: tuple[str, ...]
     is_filtered: bool
     at: str | None = None
@@ -59,7 +61,7 @@ class CoverageReport(msgspec.Struct, frozen=True):
     @property
     def groups(self) -> list[CoverageGroup]:
         """Return the groups that are rows."""
-        found = groups(self.covered, self.by, self.components)
+        found = groups(self.covered, self.by, self.groups_of)
         return [one for one in found if all(one.tallies[name].no for name in self.lacked)]
 
 
@@ -214,7 +216,8 @@ def _show_rest(session: Session, report: CoverageReport, *, has_rows: bool) -> N
             "No requirement matches." if report.is_filtered else _NO_REQUIREMENTS.format(sync=session.sync_command())
         )
         for one in report.unknown:
-            output.note(f"  No requirement has the {one.name} {in_quotes(one.value)}. {is_it(one.near)}".rstrip())
+            said = _NO_FILE if one.name == "path" else f"No requirement has the {one.name} {{}}."
+            output.note(f"  {said.format(in_quotes(one.value))} {is_it(one.near)}".rstrip())
     elif not has_rows:
         what = " and ".join(report.lacked)
         output.note(f"None that matches lacks being {what}." if what else "Every requirement that matches is retired.")

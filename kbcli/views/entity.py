@@ -62,7 +62,7 @@ def lines(output: Output, found: Json, around: Around) -> list[str]:
     """Return the page."""
     entity = found["entity"]
     return [
-        *_heading(output, entity, found.get("lines")),
+        *_heading(output, entity, found),
         *_edges(output, entity["id"], found["edges"], around),
         *_violations(output, around.report),
         *_history(output, entity["id"], found, around),
@@ -70,7 +70,7 @@ def lines(output: Output, found: Json, around: Around) -> list[str]:
     ]
 
 
-def _heading(output: Output, entity: Json, lines: Json | None) -> Iterator[str]:
+def _heading(output: Output, entity: Json, found: Json) -> Iterator[str]:
     key, status = escape_controls(entity["id"]), escape_controls(entity.get("status", ""))
     style = colours.of_status(status)
     title = escape_controls(entity.get("title", ""))
@@ -78,6 +78,7 @@ def _heading(output: Output, entity: Json, lines: Json | None) -> Iterator[str]:
     yield from output.wrapped(title, _INDENT) if title else ()
     shown = output.styled(status, style) if style else status
     parts = [escape_controls(entity["type"]), *([shown] if shown else []), f"version {entity['version']}"]
+    lines, of_file = found.get("lines"), found.get("code_owners")
     if lines:
         parts.append(f"lines {lines['first']} to {lines['last']}")
     yield _INDENT + " · ".join(parts)
@@ -94,7 +95,10 @@ def _heading(output: Output, entity: Json, lines: Json | None) -> Iterator[str]:
         yield _INDENT + output.styled("contested:", "red") + escape_controls(said)
     kept = {name: member for name, member in entity.items() if name not in _HEADING and name != "version"}
     yield ""
-    yield from pairs(element_pairs(kept, also=("created_at", "updated_at")), output.width, _INDENT)
+    rows = [*element_pairs(kept, also=("created_at", "updated_at"))]
+    if of_file:
+        rows.append(("owner of file", f"{', '.join(of_file['owners'])} (by {', '.join(of_file['given_by'])})"))
+    yield from pairs(rows, output.width, _INDENT)
 
 
 def _edges(output: Output, key: str, edges: Sequence[Json], around: Around) -> Iterator[str]:

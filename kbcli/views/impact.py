@@ -96,9 +96,10 @@ def _failing_lines(found: Impact, limit: int) -> Iterator[str]:
 def _sections(found: Impact, limit: int) -> list[_Section]:
     parts = [(title, getattr(found, name)) for name, title in _PARTS]
     sections = [_section(title, part, limit, found.verdicts) for title, part in parts if part]
-    people: list[tuple[str, ...]] = [(one.owner, _ids(one.ids)) for one in found.people]
-    if people:
-        sections.append(_Section("People to ask", ("OWNER", "OF"), people[:limit], len(people)))
+    if found.people:
+        head = ("OWNER", "OF", "GIVEN BY") if any(one.given_by for one in found.people) else ("OWNER", "OF")
+        people = [(one.owner, _ids(one.ids), _ids(one.given_by))[: len(head)] for one in found.people[:limit]]
+        sections.append(_Section("People to ask", head, people, len(found.people)))
     return sections
 
 

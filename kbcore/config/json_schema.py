@@ -15,6 +15,7 @@ import msgspec
 from kbcore import limits
 from kbcore.config import sleep
 from kbcore.config.settings import MERGE_MODES, RULE_LEVELS, SHARE_MODES, WORKSPACE_KINDS
+from kbcore.extract.defaults import TEXT_FIELDS
 from kbcore.extract.sources import profiles
 from kbcore.extract.sources.source import Source
 
@@ -94,6 +95,9 @@ def _settings(of_source: _Schema) -> dict[str, _Schema]:
         "defaultBranch": _says(branch, "The branch whose store a new branch's store is copied from."),
         "extractors": _extractors(),
         "sources": _says(sources, "Documents that other settings read; the first entry that means a file reads it."),
+        "defaults": _says(
+            {"type": "array", "items": _default()}, "Values of entities of some files, where the file states none."
+        ),
         "rules": _says(rules, "The level of rules, by their name."),
         "ruleParams": _says(_map_of(_map_of({"anyOf": [_VALUE, {"type": "array", "items": _VALUE}]})),
                             "Values for the parameters of the project's own rules, by rule and parameter."),
@@ -119,6 +123,7 @@ def _settings(of_source: _Schema) -> dict[str, _Schema]:
             "types": _says(_SHARED, "Globs of the types whose changes are shared; none may begin with `!`."),
         }),
         "results": _says(_TEXTS, "Globs of reports of test runs that `kb results` takes in where none is named."),
+        "codeowners": _says(_FLAG, "Whether the file `CODEOWNERS` gives the owners of what states none."),
         "staged": _object("What is asked of a commit.", {
             "symbols": _says(_TEXTS, "Globs of source files that must name a requirement."),
         }),
@@ -152,6 +157,18 @@ def _extractors() -> _Schema:
     others = {"anyOf": [{"type": "object"}, {"const": False}]}
     found = {"type": "object", "properties": own, "additionalProperties": others}
     return _says(found, "The settings of each extractor, by its name; false switches it off.")
+
+
+def _default() -> _Schema:
+    texts = {name: _says(_TEXT, f"The {name} of an entity that states none.") for name in TEXT_FIELDS}
+    members = {
+        "paths": _says(_TEXTS, "Globs of the files."),
+        "types": _says(_TEXTS, "Only entities of these types; all without it."),
+        **texts,
+        "tags": _says({"type": "array", "items": _TEXT, "minItems": 1}, "The tags of an entity that states none."),
+        "attributes": _says({"type": "object"}, "Attributes, each of an entity that does not state it."),
+    }
+    return {**_object("Values for the entities of some files.", members), "required": ["paths"], "minProperties": 2}
 
 
 def _suppression() -> _Schema:

@@ -15,6 +15,7 @@ from kbcore import limits
 from kbcore.config.sleep import SleepSettings, read_sleep
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import settings as extractor_settings
+from kbcore.extract.defaults import read_defaults
 from kbcore.ids import check_branch_name
 from kbcore.model.rule_settings import (
     Parameters,
@@ -90,6 +91,8 @@ class Config(msgspec.Struct, frozen=True):
     switched_off: tuple[str, ...] = ()
     sources: tuple[dict[str, Any], ...] = ()
     """The documents that the project describes, each entry complete with the settings of its profile."""
+    defaults: tuple[dict[str, Any], ...] = ()
+    """Values for the entities of some files, as ``kbcore.extract.defaults`` has them."""
     rules: dict[str, RuleLevel] = {}
     rules_at: dict[str, str] = {}
     """File and line of each of these."""
@@ -105,6 +108,8 @@ class Config(msgspec.Struct, frozen=True):
     share: ShareSettings = ShareSettings()
     results: tuple[str, ...] = ()
     """Globs of the reports that ``kb results`` takes in where none is named."""
+    code_owners: bool = True
+    """Whether the file ``CODEOWNERS`` gives the owners of what states none."""
     staged_symbols: tuple[str, ...] = ()
     """Globs of the source files that must name a requirement once they are staged."""
 
@@ -126,6 +131,7 @@ _KEYS: Final = (
     "defaultBranch",
     "extractors",
     "sources",
+    "defaults",
     *_RULE_KEYS,
     "lockWaitSeconds",
     "kip",
@@ -133,6 +139,7 @@ _KEYS: Final = (
     "logic",
     "share",
     "results",
+    "codeowners",
     "staged",
 )
 _KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
@@ -201,6 +208,7 @@ def read_config(text: str, path: str) -> ReadSettings:
         extractors={name: members for name, members in extractors.items() if members is not None},
         switched_off=tuple(sorted(name for name, members in extractors.items() if members is None)),
         sources=_sources(found.get("sources"), doubts),
+        defaults=_defaults(found.get("defaults"), doubts),
         rules=_rules(found.get("rules"), doubts),
         rules_at=_places(found.get("rules")),
         rule_params=_params(found.get("ruleParams"), doubts),
@@ -217,6 +225,7 @@ def read_config(text: str, path: str) -> ReadSettings:
         logic=_logic(found.get("logic")),
         share=_share(found.get("share")),
         results=globs_in(found["results"]) if "results" in found else (),
+        code_owners=_flag(found.get("codeowners"), is_on=DEFAULT.code_owners),
         staged_symbols=_staged(found.get("staged")),
     )
     return ReadSettings(config, tuple(problems), tuple(doubts))
@@ -341,6 +350,13 @@ def _sources(spot: ConfigNode | None, doubts: list[_Doubt]) -> tuple[dict[str, A
     return tuple(entries)
 
 
+def _defaults(spot: ConfigNode | None, doubts: list[_Doubt]) -> tuple[dict[str, Any], ...]:
+    """Return the entries of ``defaults``; types of entities are in doubt where they are not KB's own."""
+    entries, types = read_defaults(spot)
+    doubts += [_Doubt("entity type", one, place) for one, place in types if one not in CORE.entities]
+    return entries
+
+
 def _rules(spot: ConfigNode | None, doubts: list[_Doubt]) -> dict[str, RuleLevel]:
     found: dict[str, RuleLevel] = {}
     for name, level in spot.members().items() if spot else ():
@@ -426,6 +442,16 @@ def _count(spot: ConfigNode | None, default: int, maximum: int) -> int:
     if type(spot.value) is not int or not 1 <= spot.value <= maximum:
         spot.must_be(f"a whole number from 1 to {maximum}", number_hint(spot.value))
         return default
+    return spot.value
+
+
+def _flag(spot: ConfigNode | None, *, is_on: bool) -> bool:
+    """Return a setting that is true or false, ``is_on`` where it is not stated or something else."""
+    if spot is None:
+        return is_on
+    if not isinstance(spot.value, bool):
+        spot.must_be("true or false", "Write `true` or `false`, without quotes.")
+        return is_on
     return spot.value
 
 

@@ -85,6 +85,7 @@ def default_config_text(default_branch: str | None = None) -> str:
         },
         "share": {name: _short(value) for name, value in msgspec.to_builtins(DEFAULT.share).items()},
         "results": list(DEFAULT.results),
+        "codeowners": DEFAULT.code_owners,
         "staged": {"symbols": list(DEFAULT.staged_symbols)},
     }
     return _indented(settings, "") + "\n"

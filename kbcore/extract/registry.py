@@ -18,6 +18,7 @@ import msgspec
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import gherkin, manifest, markdown
 from kbcore.extract.code import extractor as code
+from kbcore.extract.defaults import DEFAULTS, with_defaults
 from kbcore.extract.entry_points import may_be_announced
 from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile
 from kbcore.extract.sources import extractor as sources
@@ -126,7 +127,15 @@ def path_rules(extractor: Extractor, settings: Mapping[str, Any]) -> tuple[PathR
 
 
 def run(extractor: Extractor, source: SourceFile, settings: Mapping[str, Any]) -> Facts:
-    """Return what an extractor says about a file. When a foreign one fails, it is a problem of the file."""
+    """Return what an extractor says about a file, with the defaults of the settings where it says nothing.
+
+    When a foreign one fails, it is a problem of the file.
+    """
+    return with_defaults(stated(extractor, source, settings), source.path, settings.get(DEFAULTS, ()))
+
+
+def stated(extractor: Extractor, source: SourceFile, settings: Mapping[str, Any]) -> Facts:
+    """Return what ``run`` returns, without defaults."""
     if OWN.get(extractor.name) is extractor:
         return extractor.extract(source, settings)
     try:

@@ -14,13 +14,16 @@ import msgspec
 from kbcore.model.not_applicable import reason
 from kbcore.model.schema import ASPECTS
 from kbcore.model.statuses import RETIRED, has_status
+from kbcore.model.verdict import REQUIREMENT
 from kbcore.query import sql
+from kbcore.query.known import known_paths
+from kbcore.query.request import Query
 from kbcore.query.verdicts import FailingTest, failing_tests
 from kbcore.text.suggest import near_ones
 from kbcore.view.tables import Rows
 
 State = Literal["yes", "no", "not_applicable"]
-By = Literal["requirement", "component", "tag", "priority"]
+By = Literal["requirement", "component", "tag", "priority", "owner"]
 
 _ENDS: Final = {
     "specified": ("specified_by", "from_id", "to_id"),
@@ -116,17 +119,13 @@ class Covered(msgspec.Struct, frozen=True):
         return group_of(None, self.requirements)
 
 
-def read(rows: Rows, at: int | None, *, ids: Sequence[str] = (), tags: Sequence[str] = (), status: str = "") -> Covered:
-    """Return the requirements as of a seq (None: the head) that have all of these tags and the status.
+def read(rows: Rows, at: int | None, asked: Query = Query()) -> Covered:  # noqa: B008 - it cannot be changed
+    """Return the requirements as of a seq (None: the head) that a checked query of entities means.
 
-    With ``ids`` only those of them.
-
-    Two statements, linear in requirements and their edges.
+    Its walk and its text are not looked at. Two statements, linear in requirements and their edges.
     """
     statement = sql.statement(at)
-    conditions = [f"list_contains(n.tags, {statement.bind(tag)})" for tag in tags]
-    conditions += [f"n.id {statement.among(ids)}"] if ids else []
-    conditions += [f"n.status = {statement.bind(status)}"] if status else []
+    conditions = sql.filters(statement, msgspec.structs.replace(asked, type=REQUIREMENT, from_id=""))
     shown = [
         f"(select edge, {near} as id, list({far} order by {far}) as ids from "  # noqa: S608 - fixed names
         f"(select type as edge, from_id, to_id from {statement.link} where is_resolved and type = '{edge}') "
@@ -138,7 +137,7 @@ def read(rows: Rows, at: int | None, *, ids: Sequence[str] = (), tags: Sequence[
         "select n.id, coalesce(n.title, ''), coalesce(n.status, ''), coalesce(n.priority, ''), n.tags, "  # noqa: S608
         f"{', '.join(f'{name}.ids' for name in ASPECTS)}, "
         f"{', '.join(reason('n.attributes', name) for name in ASPECTS)}, {has_status('n.status', RETIRED)} "
-        f"from {statement.node} n {joins} where {' and '.join(['n.type = ' + statement.bind('req'), *conditions])} "
+        f"from {statement.node} n {joins} where {' and '.join(conditions)} "
         "order by n.id"
     )
     found = rows(select, statement.params)
@@ -148,26 +147,29 @@ def read(rows: Rows, at: int | None, *, ids: Sequence[str] = (), tags: Sequence[
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """A tag or a status that no requirement has, and those like it that some have."""
+    """A tag, a status or a path that no requirement has, and those like it that some have."""
 
-    name: Literal["tag", "status"]
+    name: Literal["tag", "status", "path"]
     value: str
     near: tuple[str, ...]
 
 
-def unknown_filters(rows: Rows, at: int | None, *, tags: Sequence[str] = (), status: str = "") -> list[Unknown]:
-    """Return what of these filters no requirement has as of a seq (None: the head)."""
-    asked: list[tuple[Literal["tag", "status"], str, Sequence[str]]] = [
-        ("tag", "unnest(n.tags)", tags),
-        ("status", "n.status", [status] if status else []),
+def unknown_filters(rows: Rows, at: int | None, asked: Query) -> list[Unknown]:
+    """Return which tags, status and paths of a checked query no requirement has as of a seq (None: the head)."""
+    named: list[tuple[Literal["tag", "status"], str, Sequence[str]]] = [
+        ("tag", "unnest(n.tags)", asked.tags),
+        ("status", "n.status", [asked.status] if asked.status else []),
     ]
     found = []
-    for name, column, values in asked:
+    for name, column, values in named:
         statement = sql.statement(at)
-        of_requirements = f"from {statement.node} n where n.type = {statement.bind('req')}"
+        of_requirements = f"from {statement.node} n where n.type = {statement.bind(REQUIREMENT)}"
         known = [row[0] for row in rows(f"select distinct {column} {of_requirements}", statement.params)]
         there = sorted(filter(None, known))
         found += [Unknown(name, value, near_ones(value, there)) for value in values if value not in there]
+    if asked.path and not asked.paths:
+        known = known_paths(rows)
+        found += [Unknown("path", value, near_ones(value, known)) for value in asked.path]
     return found
 
 
@@ -208,11 +210,15 @@ def read_components(rows: Rows, at: int | None) -> dict[str, tuple[str, ...]]:
     return {req: tuple(names) for req, names in components.items()}
 
 
-def groups(covered: Covered, by: By, components: Mapping[str, Sequence[str]]) -> list[CoverageGroup]:
-    """Return the requirements in groups, those that belong nowhere last; one in several groups counts in each."""
+def groups(covered: Covered, by: By, groups_of: Mapping[str, Sequence[str]]) -> list[CoverageGroup]:
+    """Return the requirements in groups, those that belong nowhere last; one in several groups counts in each.
+
+    ``groups_of`` has the components, or the owners, of requirements by their ids, for these two.
+    """
     names: Mapping[By, Callable[[Requirement], Iterable[str]]] = {
         "requirement": lambda one: (one.id,),
-        "component": lambda one: components.get(one.id, ()),
+        "component": lambda one: groups_of.get(one.id, ()),
+        "owner": lambda one: groups_of.get(one.id, ()),
         "tag": lambda one: one.tags,
         "priority": lambda one: (one.priority.lower(),) if one.priority else (),
     }

@@ -18,9 +18,11 @@ from kbcore import limits
 from kbcore.model.schema import EdgeType, Schema
 from kbcore.model.verdict import REQUIREMENT, TEST, Verdict
 from kbcore.query import sql
+from kbcore.query.owning import read_owners
 from kbcore.query.subject import COLUMNS, Subject, subject_of
 from kbcore.query.verdicts import FailingTest, failing_tests, verdicts_of
 from kbcore.query.walk import Path, PathStep, walked_json
+from kbcore.text.code_owners import NONE, CodeOwners
 from kbcore.view.tables import Rows
 
 DECISION: Final = "adr"
@@ -40,10 +42,19 @@ class Affected(msgspec.Struct, frozen=True):
 
 
 class Person(msgspec.Struct, frozen=True):
-    """An owner of something that is changed or affected, with the ids of that."""
+    """An owner of something that is changed or affected, with the ids of that.
+
+    ``given_by`` are the lines of ``CODEOWNERS`` that give it for some of these, as ``file:line``.
+    """
 
     owner: str
     ids: tuple[str, ...]
+    given_by: tuple[str, ...] = ()
+
+    def as_json(self, limit: int) -> dict[str, Any]:
+        """Return the owner and the first ids as JSON."""
+        shown: dict[str, Any] = {"owner": self.owner, "entities": len(self.ids), "ids": list(self.ids[:limit])}
+        return shown | ({"given_by": list(self.given_by[:limit])} if self.given_by else {})
 
 
 class Impact(msgspec.Struct, frozen=True):
@@ -83,7 +94,7 @@ class _Edge(msgspec.Struct, frozen=True):
 def impact_json(found: Impact, *, depth: int, limit: int) -> dict[str, Any]:
     """Return the impact as JSON: at most ``limit`` of each part, and how many there are."""
     parts = {name: getattr(found, name) for name in PARTS}
-    people = [{"owner": one.owner, "entities": len(one.ids), "ids": list(one.ids[:limit])} for one in found.people]
+    people = [one.as_json(limit) for one in found.people]
     return {
         **(
             {"path": found.path, "entities": [one.as_json() for one in found.starts[:limit]]}
@@ -112,13 +123,21 @@ def _shown(found: Impact, one: Affected) -> dict[str, Any]:
 
 
 def impact(
-    rows: Rows, schema: Schema, start: Subject, *, at: int | None = None, depth: int = limits.MAX_TRAVERSAL_DEPTH
+    rows: Rows,
+    schema: Schema,
+    start: Subject,
+    *,
+    at: int | None = None,
+    depth: int = limits.MAX_TRAVERSAL_DEPTH,
+    of_files: CodeOwners = NONE,
 ) -> Impact:
     """Return what a change of an entity affects as of a seq (None: the head), in at most so many steps.
 
-    One statement a step; what is read is what the affected entities are tied to.
+    ``of_files`` are the owners of files, for what has none of its own. One statement a step; what is read is what the
+    affected entities are tied to.
     """
-    return _with_verdicts(_walked(_Walk(schema, start, [start]), rows, schema, at, depth).answer(), rows, at)
+    found = _walked(_Walk(schema, start, [start]), rows, schema, at, depth).answer()
+    return _with_people(_with_verdicts(found, rows, at), rows, at, of_files)
 
 
 def _walked(walk: _Walk, rows: Rows, schema: Schema, at: int | None, depth: int) -> _Walk:
@@ -142,11 +161,13 @@ def impact_of_path(
     *,
     at: int | None = None,
     depth: int = limits.MAX_TRAVERSAL_DEPTH,
+    of_files: CodeOwners = NONE,
 ) -> Impact:
     """Return what a change of a file affects: of all that is in it, as ``impact`` does of one entity."""
     whole = Subject(place, "file", "", "", "")
     walk = _walked(_Walk(schema, whole, starts), rows, schema, at, depth)
-    return _with_verdicts(msgspec.structs.replace(walk.answer(), path=place, starts=tuple(starts)), rows, at)
+    found = msgspec.structs.replace(walk.answer(), path=place, starts=tuple(starts))
+    return _with_people(_with_verdicts(found, rows, at), rows, at, of_files)
 
 
 def _with_verdicts(found: Impact, rows: Rows, at: int | None) -> Impact:
@@ -158,6 +179,22 @@ def _with_verdicts(found: Impact, rows: Rows, at: int | None) -> Impact:
         verdicts=verdicts_of(rows, at, [one.subject.id for one in found.tests]),
         failing=failing_tests(rows, at, requirements) if requirements else {},
     )
+
+
+def _with_people(found: Impact, rows: Rows, at: int | None, of_files: CodeOwners) -> Impact:
+    """Return an impact with the owners of what is changed or affected."""
+    starts = found.starts or (found.start,)
+    affected = _ordered((*found.direct, *found.transitive, *found.tests))
+    ids = [*(one.id for one in starts), *(one.subject.id for one in affected)]
+    owned = read_owners(rows, at, ids, of_files)
+    of_owner: dict[str, list[str]] = {}
+    lines: dict[str, dict[str, None]] = {}
+    for id_ in ids:
+        for owner in owned[id_].owners if id_ in owned else ():
+            of_owner.setdefault(owner, []).append(id_)
+            lines.setdefault(owner, {}).update(dict.fromkeys(owned[id_].given_by))
+    people = [Person(owner, tuple(ids), tuple(lines[owner])) for owner, ids in sorted(of_owner.items())]
+    return msgspec.structs.replace(found, people=people)
 
 
 def _edges(rows: Rows, schema: Schema, at: int | None, ids: Sequence[str]) -> list[_Edge]:
@@ -273,7 +310,7 @@ class _Walk:
             [one for one in affected if one.subject.type == TEST],
             related,
             decisions,
-            _people([*self._starts.values(), *(one.subject for one in affected)]),
+            [],
             self.goes_on or self.is_full,
         )
 
@@ -288,11 +325,3 @@ def _has_siblings(edge: EdgeType) -> bool:
 
 def _ordered(found: Iterable[Affected]) -> list[Affected]:
     return sorted(found, key=lambda one: (len(one.path), one.subject.id))
-
-
-def _people(subjects: Iterable[Subject]) -> list[Person]:
-    owned: dict[str, list[str]] = {}
-    for subject in subjects:
-        if subject.owner:
-            owned.setdefault(subject.owner, []).append(subject.id)
-    return [Person(owner, tuple(ids)) for owner, ids in sorted(owned.items())]

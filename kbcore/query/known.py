@@ -8,7 +8,7 @@ from typing import Final
 
 from kbcore.errors.remedies import EdgeWords
 from kbcore.model.graph import OBJECT_FIELDS
-from kbcore.text.globs import glob_set
+from kbcore.text.globs import glob_set, has_signs
 from kbcore.view.contested import CONTESTED_ROWS, choices
 from kbcore.view.likeness import without_zeros
 from kbcore.view.tables import Rows
@@ -26,14 +26,15 @@ select exists (from node where id = $1) or exists (from node where contains(attr
   and (list_contains(json_extract_string(attributes, '$.former_ids[*]'), $1)
     or json_extract_string(attributes, '$.former_ids') = $1))
 """
-_GLOB_SIGNS: Final = frozenset("*?[")
-_PATHS: Final = """
+PRESENT_PATHS: Final = """
 select path from node where path <> '' union select text_ref from node
-  where json_extract_string(owners, '$.text_ref') = text_ref union select path from node_history where path <> ''
+  where json_extract_string(owners, '$.text_ref') = text_ref
 union select json_extract_string(attributes, '$.file') from node where type = 'symbol'
   and json_type(attributes, '$.file') = 'VARCHAR'
 union select path from source
 """
+"""The files that are read, or that entities are of."""
+_PATHS: Final = f"{PRESENT_PATHS} union select path from node_history where path <> ''"  # noqa: S608 - fixed
 
 
 _CONFLICTS: Final = f"select * from ({CONTESTED_ROWS}) order by all limit {_DECIDED}"  # noqa: S608 - fixed
@@ -117,7 +118,7 @@ def _with_folders(glob: str) -> list[str]:
     plain = glob.removeprefix("./").rstrip("/")
     if not plain or plain == ".":
         return ["**"]
-    return [plain] if not _GLOB_SIGNS.isdisjoint(plain) else [plain, f"{plain}/**"]
+    return [plain] if has_signs(plain) else [plain, f"{plain}/**"]
 
 
 def near_ids(rows: Rows, word: str, limit: int = _SHOWN, *, entities: str = "node") -> tuple[str, ...]:

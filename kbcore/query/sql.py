@@ -95,7 +95,7 @@ def compile(query: Query, after: str = "") -> Compiled:  # noqa: A001 - the verb
 def narrow(query: Query) -> Narrowed:
     """Return everything of a checked query but its text."""
     statement = _Statement(query.at, is_whole=query.names_hidden)
-    ctes, conditions = walk.beginning(statement, query), _conditions(statement, query)
+    ctes, conditions = walk.beginning(statement, query), filters(statement, query)
     order = _order(statement, query) if query.sort else []
     return Narrowed(ctes, statement.node, conditions, order, statement.params)
 
@@ -145,7 +145,7 @@ def _select(query: Query, after: str) -> tuple[str, list[Any]]:
     statement = _Statement(query.at, is_whole=query.names_hidden)
     columns = ", ".join(f"n.{name}" for name in (LINK if query.is_edge else NODE))
     table = statement.link if query.is_edge else statement.node
-    ctes, conditions = walk.beginning(statement, query), _conditions(statement, query)
+    ctes, conditions = walk.beginning(statement, query), filters(statement, query)
     order = _order(statement, query)
     source = f"{table} n"
     if after and len(order) == 1 and not order[0].is_descending:
@@ -164,12 +164,13 @@ def _select(query: Query, after: str) -> tuple[str, list[Any]]:
 def _count(query: Query) -> tuple[str, list[Any]]:
     statement = _Statement(query.at, is_whole=query.names_hidden)
     table = statement.link if query.is_edge else statement.node
-    ctes, conditions = walk.beginning(statement, query), _conditions(statement, query)
+    ctes, conditions = walk.beginning(statement, query), filters(statement, query)
     where = " and ".join(conditions) or "true"
     return f"{ctes}select count(*) from {table} n where {where}", statement.params  # noqa: S608 - fixed names
 
 
-def _conditions(statement: _Statement, query: Query) -> list[str]:
+def filters(statement: walk.WalkStatement, query: Query) -> list[str]:
+    """Return what a checked query asks of a row ``n``, its text and ``limit`` left out."""
     found: list[str] = []
     if query.ids:
         found.append(
@@ -185,7 +186,8 @@ def _conditions(statement: _Statement, query: Query) -> list[str]:
     found += [f"list_contains(n.tags, {statement.bind(tag)})" for tag in query.tags]
     found += [comparing.holds(statement, any_of, is_edge=query.is_edge) for any_of in query.where]
     if query.path:
-        found.append(_of_paths(statement, query))
+        bound = f"{statement.bind(list(query.paths))}::varchar[]"
+        found.append(f"list_has_any(n.files, {bound})" if query.is_edge else is_of_files(bound))
     found += [_has(statement, pattern) for pattern in query.has]
     found += [f"not {_has(statement, pattern)}" for pattern in query.lacks]
     if query.from_id:
@@ -193,17 +195,18 @@ def _conditions(statement: _Statement, query: Query) -> list[str]:
     return found
 
 
-def _of_paths(statement: _Statement, query: Query) -> str:
-    bound = f"{statement.bind(list(query.paths))}::varchar[]"
-    if query.is_edge:
-        return f"list_has_any(n.files, {bound})"
+def is_of_files(bound: str) -> str:
+    """Return the condition that an entity ``n`` is of one of some files, or a symbol that is said to be in one.
+
+    ``bound`` is SQL for the list of their paths.
+    """
     return (
         f"(n.path in (select unnest({bound})) or {IS_TEXT_OF} in (select unnest({bound})) or n.type = 'symbol' "
         f"and json_extract_string(n.attributes, '$.file') in (select unnest({bound})))"
     )
 
 
-def _has(statement: _Statement, pattern: Pattern) -> str:
+def _has(statement: walk.WalkStatement, pattern: Pattern) -> str:
     near, far = ("to_id", "from_id") if pattern.inverse else ("from_id", "to_id")
     end = f" and e.{far} = {statement.bind(pattern.id)}" if pattern.id else ""
     return (

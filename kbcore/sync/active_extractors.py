@@ -10,6 +10,7 @@ import msgspec
 from kbcore.errors import Problem
 from kbcore.errors.remedies import kb
 from kbcore.extract import changes, registry
+from kbcore.extract.defaults import DEFAULTS
 from kbcore.extract.facts import Extractor
 from kbcore.extract.settings import EDGE_NAMES
 from kbcore.extract.sources import extractor as sources
@@ -60,7 +61,7 @@ def wanted_and_faults(workspace: Workspace) -> tuple[tuple[ActiveExtractor, ...]
     """Return the extractors in force, and what ``faults_of`` returns. Raises ``InvalidConfig``."""
     config = workspace.config
     loaded = registry.load(config.switched_off)
-    wants = _active(loaded.usable, config.extractors, config.sources, workspace.schema)
+    wants = _active(loaded.usable, config.extractors, config.sources, config.defaults, workspace.schema)
     faults = [*loaded.problems, *(want.fault for want in wants if want.fault is not None)]
     broken = {one.path for one in faults}
     faults += [
@@ -75,6 +76,7 @@ class _Latest(NamedTuple):
     usable: Mapping[str, Extractor]
     settings: Mapping[str, Mapping[str, Any]]
     sources: Sequence[Mapping[str, Any]]
+    defaults: Sequence[Mapping[str, Any]]
     schema: Schema
     wants: Sequence[ActiveExtractor]
 
@@ -87,22 +89,25 @@ def _active(
     usable: Mapping[str, Extractor],
     settings: Mapping[str, Mapping[str, Any]],
     entries: Sequence[Mapping[str, Any]],
+    defaults: Sequence[Mapping[str, Any]],
     schema: Schema,
 ) -> Sequence[ActiveExtractor]:
     """Return the extractors with these settings, one for each entry of ``sources`` first. Raises ``InvalidConfig``."""
     for known in _LATEST:
         is_so = known.schema is schema and known.usable == usable
-        is_so = is_so and known.settings == settings and known.sources == entries
+        is_so = is_so and known.settings == settings and known.sources == entries and known.defaults == defaults
         # A package may come or go at any time.
         if is_so and not any(want.globs and registry.missing_package(want.extractor) for want in known.wants):
             return known.wants
     meaning = msgspec.json.encode(schema, order="deterministic")
-    names = {EDGE_NAMES: sorted(schema.edges)}
+    names: dict[str, Any] = {EDGE_NAMES: sorted(schema.edges), **({DEFAULTS: list(defaults)} if defaults else {})}
     listed: list[tuple[Extractor, Mapping[str, Any]]] = [(sources.EXTRACTOR, entry) for entry in entries]
     listed += [(extractor, settings.get(extractor.name, {})) for extractor in usable.values()]
     wants = scanning.wanted(listed, names, meaning)
     wants += [of_change_files()]
-    _LATEST[:] = [] if any(want.fault for want in wants) else [_Latest(usable, settings, entries, schema, wants)]
+    _LATEST[:] = (
+        [] if any(want.fault for want in wants) else [_Latest(usable, settings, entries, defaults, schema, wants)]
+    )
     return wants
 
 

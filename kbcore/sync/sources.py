@@ -13,6 +13,7 @@ import msgspec
 from kbcore.errors import InvalidQuery, NotFound
 from kbcore.errors.remedies import kb
 from kbcore.extract import registry
+from kbcore.extract.defaults import origins, with_defaults
 from kbcore.extract.facts import Facts, SourceFile
 from kbcore.extract.sources import detection
 from kbcore.extract.sources import extractor as sources
@@ -22,9 +23,11 @@ from kbcore.extract.sources.profiles import NAMES
 from kbcore.extract.sources.source import texts
 from kbcore.git import worktree_content
 from kbcore.git.worktree_content import Unfit
+from kbcore.query.owning import EntityOwners, owners_of_file
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
 from kbcore.sync.active_extractors import for_documents
+from kbcore.sync.code_owners import owners_here
 from kbcore.sync.detecting import check_text, paths_of, reader
 from kbcore.sync.scan import ActiveExtractor
 from kbcore.sync.walk import FolderWalk
@@ -54,12 +57,18 @@ class SourceList(msgspec.Struct, frozen=True):
 
 
 class FileSays(msgspec.Struct, frozen=True):
-    """What a file says, and by which settings: ``setting`` is "" for settings that are not configured."""
+    """What a file says, and by which settings: ``setting`` is "" for settings that are not configured.
+
+    ``defaults`` names for each entity by its id the fields that the entries of ``defaults`` give, and the number of the
+    entry. ``owners`` are those of the file, for an entity without an owner.
+    """
 
     path: str
     name: str
     setting: str
     facts: Facts
+    defaults: dict[str, dict[str, int]] = {}
+    owners: EntityOwners | None = None
 
 
 def list_sources(workspace: Workspace, view: View) -> SourceList:
@@ -96,7 +105,7 @@ def try_file(workspace: Workspace, path: str, *, profile: str = "", entry: Mappi
     if profile or entry is not None:
         tried = _tried_entry(workspace, path, profile, entry)
         facts = sources.EXTRACTOR.extract(SourceFile(path, data), resolved(tried))
-        return FileSays(path, profile or "the entry", "", facts)
+        return _completed(workspace, FileSays(path, profile or "the entry", "", facts))
     wants = for_documents(workspace)
     found = scanning.wanted_at(wants, path)
     if found is None:
@@ -106,8 +115,19 @@ def try_file(workspace: Workspace, path: str, *, profile: str = "", entry: Mappi
         raise NotFound(f"No source reads {path}.", hint=hint)
     number = next(at for at, one in enumerate(wants) if one is found.wanted)
     want = wants[number]
-    facts = registry.run(want.extractor, SourceFile(path, data, found.type), want.settings)
-    return FileSays(path, _name(want), _settings(wants)[number], facts)
+    facts = registry.stated(want.extractor, SourceFile(path, data, found.type), want.settings)
+    return _completed(workspace, FileSays(path, _name(want), _settings(wants)[number], facts))
+
+
+def _completed(workspace: Workspace, says: FileSays) -> FileSays:
+    """Return what a file says with what the settings and the owners of files give where it says nothing."""
+    entries, path = workspace.config.defaults, says.path
+    return msgspec.structs.replace(
+        says,
+        facts=with_defaults(says.facts, path, entries),
+        defaults={one.id: given for one in says.facts.entities if (given := origins(one, path, entries))},
+        owners=owners_of_file(path, owners_here(workspace)),
+    )
 
 
 def _tried_entry(workspace: Workspace, path: str, profile: str, entry: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -37,6 +37,11 @@ def matches(path: str, globs: Iterable[str]) -> bool:
     return glob_set(tuple(globs)).first(path) is not None
 
 
+def has_signs(text: str) -> bool:
+    """Return whether a text has a sign that means something in globs, and so may name several files."""
+    return not _SIGNS.isdisjoint(text)
+
+
 def glob_of(path: str) -> str:
     """Return a glob that means a file or folder: signs that mean something in globs are ``?`` in it."""
     return _NO_LITERALS.sub("?", path)

@@ -99,10 +99,11 @@ def _is_checked_out(call: Call) -> bool:
 
 
 class _Meant(NamedTuple):
-    """The targets of a report: ids, with those of the paths, and sentences on paths that are gone or without facts."""
+    """The targets of a report: ids, with those of the paths and globs, and sentences on paths without facts."""
 
     ids: list[str]
     paths: list[str]
+    globs: list[str]
     notes: list[str]
 
 
@@ -119,7 +120,7 @@ def _meant(call: Call, asked: CheckArguments, view: View, problems: Sequence[Pro
 
     workspace = call.workspace
     present = called(view, asked.ids)
-    ids, paths, notes = [present.get(one, one) for one in asked.ids], list[str](), list[str]()
+    ids, paths, globs, notes = [present.get(one, one) for one in asked.ids], list[str](), list[str](), list[str]()
     errors = list[InvalidQuery | NotFound]()
     wrong = [*problems]
 
@@ -147,7 +148,8 @@ def _meant(call: Call, asked: CheckArguments, view: View, problems: Sequence[Pro
             found = targets_of(
                 view, asked.paths, root, root, lambda some: files_of_repository(workspace, some), argument="paths"
             )
-            ids, paths, notes = [*ids, *found.ids, *found.unknown], found.paths, found.notes()
+            ids, notes = [*ids, *found.ids, *found.unknown], found.notes()
+            paths, globs = found.paths, found.globs
     if asked.cursor and not asked.statistics:
         with noting("cursor", "bad_value"):
             cursors.decode(asked.cursor, _mark(call, asked))
@@ -156,7 +158,7 @@ def _meant(call: Call, asked: CheckArguments, view: View, problems: Sequence[Pro
     if wrong:
         raise refused_arguments(wrong)
     call.notes.extend(said(present))
-    return _Meant(ids, paths, notes)
+    return _Meant(ids, paths, globs, notes)
 
 
 def _page(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> Payload:
@@ -219,7 +221,7 @@ def _new(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> tuple[
     found = check_since(call.workspace, view, call.branch, str(asked.since), only=asked.rules, changed_by=by)
     report = found.found.report
     if asked.ids or asked.paths:
-        report = concerning(report, meant.ids, meant.paths)
+        report = concerning(report, meant.ids, meant.paths, meant.globs)
     call.notes.extend(found.point.notes)
     point = {"seq": found.point.seq} | ({"commit": found.point.commit} if found.point.commit else {})
     point |= by.writer.as_json()
@@ -232,7 +234,9 @@ def _compared(call: Call, asked: CheckArguments, view: View, meant: _Meant, ref:
     from kbcore.checks.targets import concerning
 
     found = check_against(call.workspace, view, call.branch, ref, only=asked.rules)
-    report = concerning(found.report, meant.ids, meant.paths) if asked.ids or asked.paths else found.report
+    report = found.report
+    if asked.ids or asked.paths:
+        report = concerning(report, meant.ids, meant.paths, meant.globs)
     return report, {"against": {"ref": ref, "commit": found.commit, "bases": list(found.bases)}}
 
 

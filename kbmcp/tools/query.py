@@ -162,7 +162,7 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
             call,
             view,
             msgspec.structs.replace(checked, at=seq),
-            Extras(call, of_present, view, seq),
+            Extras(call, of_present, checked, view, seq),
             asked.fields,
             room=room,
             with_provenance=asked.provenance,

@@ -15,6 +15,7 @@ from kbmcp.tools.hints import of_tools
 if TYPE_CHECKING:
     from kbcore.model.graph import Node
     from kbcore.model.schema import Schema
+    from kbcore.query import Query
     from kbcore.query.coverage import Covered
     from kbcore.view.view import View
 
@@ -22,7 +23,7 @@ BODY: Final = "body"
 """In ``fields``, together with ``body``, it means the document; else an attribute of that name."""
 _IMPACT_TAKES: Final = frozenset({"impact", "ids", "depth", "limit", "at"})
 _COVERAGE_TAKES: Final = frozenset(
-    {"coverage", "body", "type", "ids", "tags", "status", "fields", "limit", "cursor", "at"}
+    {"coverage", "body", "type", "ids", "tags", "status", "where", "has", "lacks", "fields", "limit", "cursor", "at"}
 )
 _HIGHER: Final = "A higher `limit` shows the rest."
 _NO_ROOM: Final = (
@@ -79,6 +80,7 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
     from kbcore.query import impact as analysis
     from kbcore.query import subject
     from kbcore.store.history.log import missing
+    from kbcore.sync.code_owners import code_owners, fault_lines
     from kbcore.sync.symbol_at import at_path, no_entity_at
 
     start, word = subject.find(view.rows, asked.ids[0], seq), asked.ids[0]
@@ -88,11 +90,15 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
             raise refused
         raise missing(view, word) if seq is None else NotFound(f"There was no {word!r} at seq {seq}.")
     starts = at.subjects if at else (start,) if start else ()
+    of_files = code_owners(call.workspace, call.branch)
+    call.notes.extend(fault_lines(of_files))
     depth = asked.depth if "depth" in asked.model_fields_set else MAX_TRAVERSAL_DEPTH
     if at and len(starts) > 1:
-        found = analysis.impact_of_path(view.rows, schema, at.place.as_text(), starts, at=seq, depth=depth)
+        found = analysis.impact_of_path(
+            view.rows, schema, at.place.as_text(), starts, at=seq, depth=depth, of_files=of_files
+        )
     else:
-        found = analysis.impact(view.rows, schema, starts[0], at=seq, depth=depth)
+        found = analysis.impact(view.rows, schema, starts[0], at=seq, depth=depth, of_files=of_files)
     shown = {"branch": call.branch, "seq": view.seq if seq is None else seq}
     shown |= analysis.impact_json(found, depth=depth, limit=asked.limit)
     fitted: Payload = fit(
@@ -108,9 +114,10 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
 class Extras:
     """The additions to the fields on a page of entities, on one view."""
 
-    def __init__(self, call: Call, asked: QueryArguments, view: View, seq: int | None) -> None:
+    def __init__(self, call: Call, asked: QueryArguments, checked: Query, view: View, seq: int | None) -> None:
         self._call = call
         self._asked = asked
+        self._checked = checked
         self._view = view
         self._seq = seq
         self.has_body = asked.body
@@ -147,8 +154,7 @@ class Extras:
     def _covered(self) -> Covered:
         from kbcore.query import coverage
 
-        asked = self._asked
-        return coverage.read(self._view.rows, self._seq, ids=asked.ids, tags=asked.tags, status=asked.status)
+        return coverage.read(self._view.rows, self._seq, self._checked)
 
 
 def fields_of(asked: QueryArguments) -> tuple[str, ...]:

@@ -160,3 +160,56 @@ def test_a_tag_that_is_named_like_the_rest_is_distinguished(kb, waived):
     kb("sync")
     rows = [line.split()[0] for line in kb("coverage", "--by", "tag", "--format", "table").out.splitlines()]
     assert (rows.count("(none)"), rows.count("'(none)'")) == (1, 1)
+
+
+def of_two_services(root, kb):
+    paths = {"req": ["docs/requirements/*.md", "services/*/*.md"], "test": "docs/tests/*.md"}
+    write(
+        root,
+        {
+            ".kb/config.json": json.dumps({"extractors": {"markdown": {"paths": paths}}}),
+            "services/pay/a.md": "---\nid: REQ-11\ntitle: A\nstatus: accepted\n---\n",
+            "services/shop/b.md": "---\nid: REQ-12\ntitle: B\nstatus: accepted\n---\n",
+            "docs/tests/pay.md": "---\nid: TEST-11\ntitle: T\nstatus: active\nlinks: [REQ-11]\n---\n",
+        },
+    )
+    kb("sync")
+    refresh_view(root, kb)
+
+
+@pytest.fixture
+def services(grown):
+    """Requirements of two services, one of them with a test in a folder of its own."""
+    return grown(of_two_services)
+
+
+def test_coverage_of_a_part_counts_its_requirements_and_what_covers_them_from_outside(kb, services):
+    pay = kb("coverage", "--path", "services/pay", "--json").json
+    assert [(one["id"], one["verified"]) for one in pay["requirements"]] == [("REQ-11", ["TEST-11"])]
+    assert pay["total"]["verified"]["percent"] == 100.0
+    both = kb("coverage", "--path", "services/*/*.md", "--json").json
+    assert both["total"]["verified"]["percent"] == 50.0
+    here = kb("coverage", "--path", ".", "--json", cwd=services / "services/shop").json
+    assert [one["id"] for one in here["requirements"]] == ["REQ-12"]
+
+
+def test_a_least_percentage_is_that_of_the_part(kb, services):
+    assert kb("coverage", "--path", "services/pay", "--fail-under", "verified=100").status == 0
+    assert kb("coverage", "--path", "services/shop", "--fail-under", "verified=100").status == 1
+    empty = kb("coverage", "--path", "services/pya", "--fail-under", "verified=1")
+    assert empty.status == 1
+    assert "No file from which facts come is at 'services/pya' or like it." in empty.err
+
+
+def test_a_glob_that_cannot_be_used_is_refused(kb, services):
+    ran = kb("coverage", "--path", "a\\b")
+    assert (ran.status, "--path" in ran.err) == (2, True)
+
+
+def test_requirements_come_in_groups_of_their_owners(kb, services):
+    write(services, {"CODEOWNERS": "/services/ @dev\n/services/pay/ @pay @sec\n"})
+    write(services, {"services/shop/b.md": "---\nid: REQ-12\ntitle: B\nstatus: accepted\nowner: ann\n---\n"})
+    groups = kb("coverage", "--by", "owner", "--json").json["groups"]
+    found = [(one["name"], one["requirements"], one["verified"]["percent"]) for one in groups]
+    assert found == [("@pay", 1, 100.0), ("@sec", 1, 100.0), ("ann", 1, 0.0), (None, 2, 50.0)]
+    assert kb("coverage", "--by", "owner").out.startswith("OWNER\tREQUIREMENTS\t")

@@ -8,6 +8,7 @@ import pytest
 
 from kbcli.views.impact import cut_at
 from kbcore.limits import MAX_PAGE_ROWS
+from tests.support.processes.cli import write
 
 
 def test_every_format_says_the_same(kb, synced):
@@ -82,3 +83,16 @@ def test_what_cannot_be_answered_is_refused_with_a_remedy(kb, synced, words, sta
     ran = kb("impact", *words)
     assert ran.status == status
     assert reported in ran.out + ran.err
+
+
+def test_people_to_ask_are_the_owners_of_files_where_an_entity_states_none(kb, synced):
+    write(synced, {".github/CODEOWNERS": "* @all\n/docs/requirements/ @pay @sec\n!x @y\n"})
+    people = kb("impact", "REQ-1", "--json").json["people"]
+    assert people == [
+        {"owner": "@all", "entities": 1, "ids": ["TEST-1"], "given_by": [".github/CODEOWNERS:1"]},
+        {"owner": "@pay", "entities": 2, "ids": ["REQ-1", "REQ-2"], "given_by": [".github/CODEOWNERS:2"]},
+        {"owner": "@sec", "entities": 2, "ids": ["REQ-1", "REQ-2"], "given_by": [".github/CODEOWNERS:2"]},
+    ]
+    ran = kb("impact", "REQ-1", "--format", "table")
+    assert ["@pay", "REQ-1,", "REQ-2", ".github/CODEOWNERS:2"] in [line.split() for line in ran.out.splitlines()]
+    assert ".github/CODEOWNERS:3: the line gives no owner: a pattern cannot begin with `!`" in ran.err

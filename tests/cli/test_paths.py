@@ -168,3 +168,13 @@ def test_an_impact_that_only_relates_does_not_say_that_nothing_is_affected(kb, s
     assert "affects nothing that KB knows" not in said
     nothing = kb("impact", "src/deep/other.py", "--format", "markdown")
     assert "affects nothing that KB knows" in nothing.out
+
+
+def test_what_states_no_owner_is_shown_with_those_of_its_file(kb, shop):
+    (shop / "CODEOWNERS").write_text("/src/ @shop @all\n")
+    shown = kb("show", "src/shop.py#pay", "--json").json
+    assert shown["code_owners"] == {"owners": ["@shop", "@all"], "given_by": ["CODEOWNERS:1"]}
+    assert "@shop, @all (by CODEOWNERS:1)" in kb("show", "src/shop.py#pay").out
+    assert "code_owners" not in kb("show", "REQ-1", "--json").json
+    kb("config", "set", "codeowners", "false")
+    assert "code_owners" not in kb("show", "src/shop.py#pay", "--json").json

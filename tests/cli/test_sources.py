@@ -302,3 +302,31 @@ def test_try_names_no_number_of_an_entry_that_is_not_configured(kb, decisions):
     ran = kb("sources", "try", ".decisions/0002-use-x.md", "--entry", '{"type": "rqe", "id": "x"}')
     assert "The entry cannot be used: type: There is no entity type 'rqe'." in ran.err
     assert "sources[0]" not in ran.err
+
+
+def test_a_trial_shows_which_default_gives_a_value_and_who_owns_the_file(kb, synced):
+    kb(
+        "config",
+        "set",
+        "defaults",
+        '[{"paths": "docs/requirements/**", "priority": "must", "attributes": {"team": "x"}}]',
+    )
+    write(synced, {"CODEOWNERS": "* @all\n"})
+    path = kb("query", "req", "--fields", "source", "--json").json["entities"][0]["source"]
+    shown = kb("sources", "try", path).out
+    assert "  priority: must (defaults[0])\n" in shown
+    assert "  owner of file: @all (CODEOWNERS:1)\n" in shown
+    answer = kb("sources", "try", path, "--json").json
+    assert answer["entities"][0]["fields"]["attributes.team"] == {"value": "x", "line": None, "default": "defaults[0]"}
+    assert answer["code_owners"] == {"owners": ["@all"], "given_by": ["CODEOWNERS:1"]}
+
+
+def test_defaults_are_recorded_once_and_only_where_they_say_something_else(kb, synced):
+    before = kb("query", "req", "--count", "--json").json["total"]
+    kb("config", "set", "defaults", '[{"paths": "docs/requirements/**", "owner": "@pay"}]')
+    assert f"{before} updated" in kb("sync").out
+    assert kb("query", "--where", "owner=@pay", "--count", "--json").json["total"] == before
+    assert "up to date" in kb("sync").out
+    kb("config", "set", "defaults", "[]")
+    assert f"{before} updated" in kb("sync").out
+    assert kb("query", "--where", "owner=@pay", "--count", "--json").json["total"] == 0

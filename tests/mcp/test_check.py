@@ -78,8 +78,10 @@ def test_files_and_folders_narrow_it_and_unknown_ones_are_named(project):
     with direct(project.root) as tools:
         folder = tools.answer("kb_check", paths=["docs/requirements/a"])
         both = tools.answer("kb_check", paths=["docs/requirements/b.md", "src/x.py"])
+        like = tools.answer("kb_check", paths=["docs/requirements/*/*.md"])
         refused = tools.answer("kb_check", paths=["no/such"])["error"]
     assert {one["source"] for one in folder["violations"]} == {f"docs/requirements/a/{at}.md" for at in (1, 2)}
+    assert like["violations"] == folder["violations"]
     assert {one["id"] for one in both["violations"]} == {"REQ-b"}
     assert "'src/x.py'" in both["note"]
     assert refused["code"] == "not_found"

@@ -10,7 +10,8 @@ import tracemalloc
 import pytest
 
 from tests.core.results.reporting import take
-from tests.mcp.agents import agent, server_env, text_of
+from tests.mcp.agents import agent, direct, server_env, text_of
+from tests.support.repository.project import document
 
 
 def req(key, **fields):
@@ -98,6 +99,19 @@ def test_coverage_is_counted_and_shown_by_requirement(linked):
         assert one["coverage"]["verified"]["percent"] == 0.0
         assert found.call("kb_query", coverage=True, tags=["a"], limit=1)["coverage"]["requirements"] == 2
         assert found.call("kb_query", coverage=True, at=1, status="retired")["coverage"]["retired"] == 1
+        lacking = found.call("kb_query", coverage=True, lacks=["verified_by"])
+        assert lacking["coverage"]["verified"]["percent"] == 0.0
+
+
+def test_coverage_of_a_part_of_the_repository_counts_the_requirements_of_its_files(project):
+    names = {"a/1": "REQ-1", "a/2": "REQ-2", "b": "REQ-3"}
+    project.sync(
+        {f"docs/requirements/{name}.md": document(key, title=key, status="open") for name, key in names.items()}
+    )
+    with direct(project.root) as tools:
+        answer = tools.answer("kb_query", coverage=True, where=["path=docs/requirements/a/**"])
+    assert answer["coverage"]["requirements"] == 2
+    assert len(answer["entities"]) == 2
 
 
 def test_a_requirement_whose_test_fails_is_said_to_be_so_by_coverage_impact_and_check(linked):

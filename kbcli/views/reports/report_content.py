@@ -37,6 +37,8 @@ class ReportContent(msgspec.Struct, frozen=True):
     """The number of violations that were there and are fixed."""
     targets: tuple[str, ...] = ()
     """The files, folders and ids that were named; none where all of the branch was judged."""
+    scope: tuple[str, ...] = ()
+    """The globs and folders of the files that are reported on; none for all."""
     stated_last: tuple[str, ...] = ()
     """Those of the targets that are checked by what they stated last, as no fact comes from them any more."""
     not_checked: tuple[str, ...] = ()
@@ -75,6 +77,7 @@ def summary(content: ReportContent) -> str:
     where += f", {content.against}" if content.against else ""
     where += f", {content.compared}" if content.compared else ""
     where += f", of what concerns {some_of(content.targets, _TARGETS_SHOWN)}" if content.targets else ""
+    where += f", in {some_of(content.scope, _TARGETS_SHOWN)}" if content.scope else ""
     least = "at least " if is_cut(report.violations) else ""
     return f"{where}: {least}{', '.join(found) or f'no {new}violations'}{fixed} ({how})"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kbcore.checks.targets import Targets, files_of_repository, targets_of
+from kbcore.errors import NotFound
 from kbcore.sync.overlay import WorktreeFiles
 from tests.support.repository.project import Project, document, req
 
@@ -85,3 +86,34 @@ def test_a_folder_that_is_gone_means_what_its_files_stated_last(project):
 def test_an_entity_of_a_file_that_is_gone_has_its_present_id(project):
     project.sync({LOGIN: None, f"{DOCS}/new.md": req("REQ-9", former_ids="[REQ-1]", depends_on="[REQ-3]")})
     assert "REQ-9" in targets(project, LOGIN).ids
+
+
+def test_a_glob_means_the_files_from_which_facts_come_or_came(project):
+    project.sync({LOGIN: None})
+    found = targets(project, f"{DOCS}/*.md")
+    assert (found.globs, found.paths) == ([f"{DOCS}/*.md"], [])
+    assert found.ids == sorted([LOGOUT, "REQ-1", "REQ-2", "REQ-3"])
+    assert "REQ-3" in targets(project, "docs/**/old/*").ids
+
+
+def test_a_glob_that_no_file_is_like_is_refused(project):
+    with pytest.raises(NotFound) as refused:
+        targets(project, "services/**")
+    assert refused.value.message == "No file from which facts come is like 'services/**'."
+
+
+def test_a_file_whose_name_has_the_signs_of_a_glob_is_that_file(project):
+    project.sync({f"{DOCS}/[x].md": req("REQ-9"), f"{DOCS}/x.md": req("REQ-8")})
+    assert targets(project, f"{DOCS}/[x].md").ids == sorted([f"{DOCS}/[x].md", "REQ-9"])
+
+
+def test_symbols_that_are_said_to_be_in_a_file_are_of_that_file(project):
+    project.sync({"docs/symbols.yaml": "symbols:\n- id: pay\n  title: Pay\n  file: src/pay.c\n  status: active\n"})
+    assert targets(project, "src").ids == ["pay", "src/pay.c"]
+
+
+def test_an_entity_at_which_only_an_edge_of_a_file_begins_is_not_inside(project):
+    project.sync({"docs/tests/t.md": document("TEST-1", title="T", status="active", links="[REQ-1]")})
+    found = targets(project, "docs/tests")
+    assert "REQ-1" in found.ids
+    assert found.inside == ["TEST-1", "docs/tests/t.md"]

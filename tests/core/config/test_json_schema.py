@@ -55,6 +55,8 @@ GOOD: list[dict[str, Any]] = [
     {"share": {"actors": "team-*", "types": ["[!n]*"]}},
     {"results": ["build/**/*.xml"]},
     {"results": "build/junit.xml"},
+    {"codeowners": False},
+    {"defaults": [{"paths": "a/**", "types": ["req"], "owner": "@a", "tags": ["x"], "attributes": {"team": 1}}]},
     {"ruleParams": {"own": {"most": 3, "names": ["a", 1, True]}}},
 ]
 WRONG: list[dict[str, Any]] = [
@@ -93,6 +95,13 @@ WRONG: list[dict[str, Any]] = [
     {"share": {"types": "!note"}},
     {"staged": {"symbols": 1}},
     {"results": 1},
+    {"codeowners": "docs/CODEOWNERS"},
+    {"defaults": {"paths": "a/**", "owner": "@a"}},
+    {"defaults": [{"paths": "a/**"}]},
+    {"defaults": [{"owner": "@a"}]},
+    {"defaults": [{"paths": "a/**", "owner": ""}]},
+    {"defaults": [{"paths": "a/**", "tags": []}]},
+    {"defaults": [{"paths": "a/**", "title": "A"}]},
     {"results": {"paths": []}},
 ]
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbcore.model.schema import ASPECTS
-from kbcore.query import coverage
+from kbcore.query import Query, coverage
 from tests.support.effort.scale import tries
 from tests.support.views.graph import graph_of, link, node
 
@@ -21,7 +21,7 @@ def covering(id_, aspect):
 
 
 def states(graph, **asked):
-    covered = coverage.read(graph.rows, None, **asked)
+    covered = coverage.read(graph.rows, None, Query(**asked))
     return {one.id: [one.state(aspect) for aspect in ASPECTS] for one in covered.requirements}
 
 

@@ -153,11 +153,11 @@ def test_unresolved_links_and_edges_about_edges_carry_nothing():
     assert everything(asked(graph, "R2", schema)) == {"R1"}
 
 
-def test_a_hub_takes_a_statement_a_step_and_one_for_verdicts():
+def test_a_hub_takes_a_statement_a_step_and_one_each_for_verdicts_and_owners():
     leaves = [f"R{number:04}" for number in range(1, 2001)]
     graph = built(*(f"{id_} depends_on R0000" for id_ in leaves))
     found = asked(graph, "R0000")
-    assert (len(found.direct), len(graph.asked)) == (2000, 4)
+    assert (len(found.direct), len(graph.asked)) == (2000, 5)
 
 
 def test_beyond_the_limit_it_stops_and_says_so(monkeypatch):

@@ -37,6 +37,7 @@ _WORDS: Final = {
     "MAX_DEPTH": "lists and objects inside of each other",
     "MAX_SOURCE_FILE_BYTES": "a document, a manifest, a feature file",
     "MAX_CODE_BYTES": "a file of source code",
+    "MAX_CODE_OWNERS_BYTES": "the file `CODEOWNERS`",
     "MAX_REPORT_BYTES": "a report that `kb results` reads",
     "MAX_REPORTS": "reports of one `kb results`",
     "MAX_REPORTED_TESTS": "tests in the reports of one `kb results`",
