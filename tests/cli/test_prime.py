@@ -130,7 +130,7 @@ def test_the_same_call_again_imports_neither_a_database_nor_anything_else(kb, sy
 )
 @pytest.mark.parametrize("change", ["document", "record", "setting", "damage"])
 def test_a_kept_answer_is_not_given_once_anything_has_changed(kb, synced, words, change):
-    words = ["prime", "--for", *words]
+    words = ["prime", *words]
     settle()
     before = kb(*words).out
     assert "Log in" in before
