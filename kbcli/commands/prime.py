@@ -22,7 +22,8 @@ def run(
     ctx: typer.Context,
     *,
     paths: Annotated[
-        list[str] | None, typer.Option("--for", metavar="PATH", help="A file, or PATH:LINE, that is to be changed.")
+        list[str] | None,
+        typer.Option("--for", metavar="PATH", help="A file, or PATH:LINE, that is to be changed; may be repeated."),
     ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="What is changed in the worktree and not committed.")] = False,
     budget: Annotated[
