@@ -18,6 +18,7 @@ QUESTIONS = (
     "one_file_sync",
     "watch_save",
     "idle_hook",
+    "prime",
     "point_query",
     "filtered_query",
     "text_query",

@@ -102,6 +102,25 @@ MAX_BASE_ROWS_PER_BYTE: Final = 8
 MAX_TRAVERSAL_DEPTH: Final = 50
 MAX_AFFECTED: Final = 100_000
 """Entities that one ``kb impact`` looks at."""
+MAX_CONTEXT_FACTS: Final = 2_000
+"""Facts that are looked at for one context in each of two steps; what is beyond them is said to be there."""
+MAX_CONTEXT_PATHS: Final = 500
+"""Paths and ids that one context may name, and files of a diff that are looked at."""
+MAX_CONTEXT_TEXTS: Final = 12
+"""Documents that are read for the first sentences of one context."""
+MIN_CONTEXT_TOKENS: Final = 100
+MAX_CONTEXT_TOKENS: Final = 4_000
+MIN_QUERY_TOKENS: Final = 200
+"""Of a budget that several queries of one call share, what there must be for each."""
+FILE_CONTEXT_TOKENS: Final = 400
+"""The budget of the context of one file, where none is given."""
+CONTEXT_TOKENS: Final = 800
+"""The budget of any other context, where none is given."""
+MIN_PRIME_TOKENS: Final = 300
+PRIME_TOKENS: Final = 1_200
+"""The budget of `kb prime`, where none is given."""
+HOOK_TOKENS: Final = 150
+"""The most that `kb prime --hook` says."""
 MAX_DRAWN_EDGES: Final = 10_000
 """Edges of one drawing."""
 MAX_SOURCE_FILE_BYTES: Final = 4 * MIB

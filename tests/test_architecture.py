@@ -34,7 +34,7 @@ FLOORS = {
         sync logic
         checks kip maintenance results
         editing watch share
-        dml
+        dml prime
     """,
     "kbmcp": """
         protocol
@@ -168,6 +168,7 @@ OPENERS = {
     "kbcli/app.py": "the null device",
     "kbcli/invocation/git_hook.py": "the settings of the project, before anything that knows them is imported",
     "kbcli/invocation/hook_note.py": "the note of the last hook, and git's files, before anything is imported",
+    "kbcli/invocation/prime_note.py": "kept answers and what they depend on, before anything is imported",
     "kbcli/invocation/signals.py": "the null device",
     "kbmcp/server.py": "the null device",
     "kbmcp/resources/pages.py": "the license of the installed package",

@@ -31,6 +31,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "status": Listed("status", "Show the branch, its head, and what a sync would find."),
     "query": Listed("query", "Find entities or edges."),
     "show": Listed("show", "Show one entity with its edges and history, or one record."),
+    "prime": Listed("prime", "Show what to know before a change, within a budget of tokens."),
     "kip": Listed("kip", "Run commands of KIP on the branch."),
     "prolog": Listed("prolog", "Run goals of Prolog on the clauses and the graph of the branch."),
     "dml": Listed("dml", "Run programs whose steps are tasks for a language model."),
@@ -78,7 +79,7 @@ COMMANDS: Final[dict[str, Listed]] = {
 TASKS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": ("init", "demo"),
     "Keep the store in step with the files": ("sync", "sources", "watch", "status"),
-    "Find and show": ("query", "show", "kip", "prolog", "dml", "impact", "graph", "schema"),
+    "Find and show": ("query", "show", "prime", "kip", "prolog", "dml", "impact", "graph", "schema"),
     "Change facts by hand": ("new", "set", "rename", "link", "unlink", "confirm", "apply", "delete", "id"),
     "Find what is missing or wrong": ("check", "coverage", "results"),
     "Show the history, and undo": ("log", "diff", "revert", "rollback"),

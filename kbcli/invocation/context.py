@@ -112,6 +112,8 @@ class Session:
         self.directories: list[str] = []
         """Every ``-C``, in order; each is relative to the one before."""
         self.branch = ""
+        self.words: Sequence[str] = ()
+        """The words of the command line after the name of the program."""
         self.is_read_only = False
         """Set by commands that promise to write nothing, before they open anything."""
         self.writes = False

@@ -127,6 +127,11 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb impact REQ-1", "what a change of it affects, and which tests to run"),
         ("kb impact src/shop.py:42", "the same of the symbol around a line"),
     ),
+    "prime": (
+        ("kb prime", "the branch, what changed, what is open"),
+        ("kb prime --for src/shop.py:42", "the same, and what binds the symbol around a line"),
+        ("kb prime --diff --budget 400", "what binds the uncommitted changes"),
+    ),
     "graph": (("kb graph REQ-1 --depth 2", "what is around it, as Mermaid"),),
     "log": (
         ("kb log REQ-1", "what happened to one entity"),

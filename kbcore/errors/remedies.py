@@ -25,7 +25,7 @@ _IN_WORKTREE: Final = "in a worktree of the repository"
 # fmt: off
 _OF_BRANCH: Final = frozenset({
     "apply", "check", "confirm", "coverage", "delete", "diff", "export", "fetch", "graph", "impact", "kip", "link",
-    "log", "new", "push", "query", "rename", "revert", "rollback", "set", "show", "status", "unlink",
+    "log", "new", "prime", "push", "query", "rename", "revert", "rollback", "set", "show", "status", "unlink",
 })
 # fmt: on
 """Commands that read or write the branch that is checked out, or the one of ``--branch``."""

@@ -19,6 +19,8 @@ _MARKS: Final = (
     ("CHERRY_PICK_HEAD", "cherry-pick"),
     ("REVERT_HEAD", "revert"),
 )
+MARKS: Final = tuple(mark for mark, _ in _MARKS)
+"""The names in the git directory of which one is there while an operation is not finished."""
 _FRESH_NS: Final = 1_000_000_000
 """Between two steps git writes to its folder, or to the index, sooner than that, unless it runs long commands."""
 

@@ -26,6 +26,7 @@ from kbcore.sync.answer import SyncAnswer
 from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.scan import ActiveExtractor, Scan, candidates, walk_of
 from kbcore.sync.stamps import path_of, write_cached
+from kbcore.text.globs import fixed_part, parents
 
 MANY_FILES: Final = 5_000
 """Above so many files, looking at each takes longer than a hook may."""
@@ -102,6 +103,22 @@ def is_unchanged(workspace: Workspace, branch: str, head: Head) -> bool:
         return False
     wants = wanted(workspace)
     return _digest(wants) == noted.wants and _looks_now(workspace.repo.worktree, wants) == noted.looks
+
+
+def files_and_folders(workspace: Workspace) -> set[str]:
+    """Return the paths of every file that is wanted now, and of the folders in which another one may come.
+
+    As long as all of these look the same, a sync finds what it found. A folder that is not there yet is among them.
+    Raises: ``InvalidConfig``.
+    """
+    if not workspace.repo.has_worktree:
+        return set()
+    wants = wanted(workspace)
+    walk = walk_of(workspace.repo.worktree, wants)
+    found = {path for path, *_ in candidates(walk, wants)}
+    starts = {fixed_part(glob) for want in wants for glob, _ in want.globs}
+    above = {parent for start in starts for parent in parents(start)}
+    return found | {*walk.folders} | starts | above
 
 
 def note(checkout: Checkout, head: Head, scan: Scan, wants: Sequence[ActiveExtractor], answer: SyncAnswer) -> None:

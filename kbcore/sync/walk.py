@@ -73,6 +73,8 @@ class FolderWalk:
         self._counted = frozenset(counted)
         self.blind: dict[str, FileProblem] = {}
         self.notes: dict[str, FileProblem] = {}
+        self.folders: list[str] = []
+        """The folders that were looked into."""
         self.not_read: dict[str, int] = {}
         """The number of files, by the endings of their names."""
 
@@ -128,6 +130,7 @@ class FolderWalk:
         except OSError as error:
             self.blind[path_text(folder)] = _unlisted(error)
             return
+        self.folders.append(folder)
         counts = state.has_patterns and not self._counted.isdisjoint((folder, *parents(folder)))
         for entry in listed:
             if entry.name in SKIPPED_FOLDERS:  # also where it is a link, or the file of a worktree

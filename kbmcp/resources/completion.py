@@ -73,7 +73,8 @@ def _values(service: Service, params: types.CompleteRequestParams) -> Values | t
         if params.ref.uri not in templates:
             hint = did_you_mean(params.ref.uri, templates)
             raise NotFound(f"There is no resource template {in_quotes(params.ref.uri[:200])}.", hint=hint)
-        known: dict[str, Values | tuple[str, ...]] = {"id": "entities"}
+        is_context = params.ref.uri == resource_list.RESOURCES["context"].uri
+        known: dict[str, Values | tuple[str, ...]] = {"paths": (), "budget": ()} if is_context else {"id": "entities"}
     else:
         known = {one.name: one.choices or one.values for one in prompts.find(service, params.ref.name).arguments}
     if name not in known:

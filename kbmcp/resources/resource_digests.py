@@ -42,6 +42,8 @@ class BranchSnapshot(msgspec.Struct, frozen=True):
     branch: str = ""
     answering: str = ""
     head: str = ""
+    commit: str = ""
+    """The commit that is checked out, with which the files are compared for a context."""
     schema: Schema | None = None
     config: Config | None = None
     rules: tuple[tuple[str, str], ...] = ()
@@ -61,6 +63,7 @@ def read_snapshot(service: Service) -> BranchSnapshot:
         workspace = service.workspace()
         snapshot = BranchSnapshot(
             branch=service.options.branch or workspace.head().branch,
+            commit=workspace.head().commit or "",
             schema=workspace.schema,
             config=workspace.config,
             rules=tuple(workspace.texts_in(RULES).items()),
@@ -109,6 +112,8 @@ def _mark_of(
         return (*place, snapshot.schema, *defined)
     if one.what in _OF_CLAUSES:
         return (*place, *clauses)
+    if one.what == "context":
+        return (*place, snapshot.head, snapshot.commit, snapshot.schema, snapshot.config)
     if one.what == "head":
         return (*place, snapshot.head, snapshot.sharing)
     return (*place, snapshot.head, snapshot.schema, snapshot.config, snapshot.rules)

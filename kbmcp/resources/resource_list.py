@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from kbcore import limits
-from kbcore.errors import NotFound, Problem, Rejected
+from kbcore.errors import InvalidQuery, NotFound, Problem, Rejected
 from kbcore.text.escaping import escape_lines, in_quotes
 from kbcore.text.suggest import is_it, near_ones
 from kbmcp.resources.logic_prompts import LOGIC_PAGES
@@ -26,6 +26,7 @@ from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE, TOOLSET
 from kbmcp.resources.pages import Page
 from kbmcp.resources.prompt_guidance import for_server
 from kbmcp.tools import argument_models, check, logic, query, sleep
+from kbmcp.tools import context as contexts
 from kbmcp.tools.answers import DATA_NOTE, PAGE_CHARS, Payload, cut_deep, length_of, text_of
 from kbmcp.tools.call import Call, Client, Service
 from kbmcp.tools.run_call import ClientRequest, run_call
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 
 _JSON: Final = "application/json"
 _ENTITY: Final = "kb://entity/"
+_CONTEXT: Final = "kb://context"
+_CONTEXT_MEMBERS: Final = ("paths", "budget")
+_LONGEST_QUERY: Final = 64 * limits.KIB
+"""Characters of the paths of a context."""
 _LONGEST_URI: Final = len(_ENTITY) + 12 * limits.MAX_ID_CHARS
 """Characters: an id of four-byte characters takes twelve for each."""
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -42,7 +47,7 @@ _ENCODED: Final = re.compile(rb"[^A-Za-z0-9._~-]")
 _NO_SUCH_RESOURCE: Final = -32002
 """The error code of the revisions with a handshake; later ones use that of wrong parameters."""
 
-What = Literal["head", "schema", "check", "work", "snapshot", "symbols", "entity", "page", "tools"]
+What = Literal["head", "schema", "check", "work", "snapshot", "symbols", "entity", "context", "page", "tools"]
 
 PAGES: Final = {**MEMORY_GUIDES, "kip_syntax": REFERENCE, **LOGIC_PAGES}
 """By the name of the resource; each memory prompt includes the reference."""
@@ -50,6 +55,8 @@ PAGES: Final = {**MEMORY_GUIDES, "kip_syntax": REFERENCE, **LOGIC_PAGES}
 
 class RequestedResource(msgspec.Struct, frozen=True):
     """The resource that a URI names; ``id`` is that of the entity, or the URI of a page, which never changes.
+
+    Of a context it is what the URI has after the question mark.
 
     The list of tools has no URI, but can be followed too.
     """
@@ -63,7 +70,7 @@ def _document_text(payload: Payload) -> str:
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """A resource, or with ``{id}`` in its URI one for each entity."""
+    """A resource, or with ``{…}`` in its URI one for each entity, or for what is asked."""
 
     uri: str
     title: str
@@ -125,6 +132,30 @@ def _entity(call: Call, key: str) -> Payload:
     return shown
 
 
+def _context(call: Call, asked: str) -> Payload:
+    return contexts.context(call, _context_asked(asked))
+
+
+def _context_asked(text: str) -> argument_models.ContextArguments:
+    """Return what the URI of a context asks for: paths with commas between them, else the uncommitted changes.
+
+    Raises: ``InvalidQuery``.
+    """
+    members: dict[str, str] = {}
+    for part in filter(None, text.split("&")):
+        name, _, value = part.partition("=")
+        if name not in _CONTEXT_MEMBERS or name in members:
+            hint = f"Write {_CONTEXT}{{?paths,budget}}, each member once."
+            raise InvalidQuery(f"{in_quotes(name[: limits.MAX_ID_CHARS])} cannot be there in the URI.", hint=hint)
+        members[name] = value
+    paths = [*filter(None, map(_decoded, members.get("paths", "").split(",")))]
+    budget = members.get("budget", "")
+    if budget and not (budget.isascii() and budget.isdigit() and len(budget) <= len(str(limits.MAX_CONTEXT_TOKENS))):
+        raise InvalidQuery("The budget in the URI is no number.", hint="Give it in tokens, as in budget=400.")
+    given = {"paths": paths} if paths else {"diff": True}
+    return contexts.read_context({**given, **({"budget": int(budget)} if budget else {})}, "$")
+
+
 RESOURCES: Final[dict[What, Resource]] = {
     "head": Resource(
         "kb://head",
@@ -163,6 +194,12 @@ RESOURCES: Final[dict[What, Resource]] = {
     "entity": Resource(
         _ENTITY + "{id}", "Entity", "One entity, with its edges in both directions; percent-encode the id.", _entity
     ),
+    "context": Resource(
+        _CONTEXT + "{?paths,budget}",
+        "Context",
+        "The facts that bind files, or without paths the uncommitted changes, in at most `budget` tokens.",
+        _context,
+    ),
 }
 
 
@@ -187,7 +224,7 @@ def listed(service: Service) -> list[types.Resource]:
 
 
 def templates() -> list[types.ResourceTemplate]:
-    """Return the resources that have one URI for each entity."""
+    """Return the resources that have a URI for each entity, or for what is asked."""
     return [
         types.ResourceTemplate(
             uri_template=one.uri, name=what, title=one.title, description=one.description, mime_type=_JSON
@@ -214,6 +251,8 @@ def find(uri: str, toolsets: Collection[str]) -> RequestedResource:
     key = _decoded(uri.removeprefix(_ENTITY)) if uri.startswith(_ENTITY) and len(uri) <= _LONGEST_URI else ""
     if key:
         return RequestedResource("entity", key)
+    if uri == _CONTEXT or (uri.startswith(f"{_CONTEXT}?") and len(uri) <= _LONGEST_QUERY):
+        return RequestedResource("context", uri.removeprefix(_CONTEXT).removeprefix("?"))
     shown = uri if len(uri) <= limits.MAX_ID_CHARS else f"{uri[: limits.MAX_ID_CHARS]}…"
     known = [one.uri for one in RESOURCES.values() if _is_offered(one.toolset, toolsets)]
     known += [one.uri for one in PAGES.values() if one.toolset in toolsets]

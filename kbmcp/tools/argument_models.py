@@ -84,12 +84,22 @@ class QueryArguments(_Model):
     at: Annotated[int | str | None, Field(description="seq, time, revision", json_schema_extra=_TEXT)] = None
     sort: Annotated[str, Field(description="KEY, -KEY")] = ""
     fields: Texts = []
-    body: Annotated[bool, Field(description="text")] = False
-    coverage: Annotated[bool, Field(description="requirements")] = False
-    impact: Annotated[bool, Field(description="of change")] = False
+    body: bool = False
+    coverage: bool = False
+    impact: bool = False
     limit: int = limits.DEFAULT_PAGE_ROWS
     cursor: str = ""
+    context: Annotated[dict[str, Any] | None, Field(description="paths, ids, diff, budget")] = None
     queries: Annotated[list[dict[str, Any]], Field(description="several")] = []
+
+
+class ContextArguments(_Model):
+    """The members of ``context`` of ``kb_query``; ``budget`` is in tokens of the whole answer."""
+
+    paths: Texts = []
+    ids: Texts = []
+    diff: bool = False
+    budget: int | None = None
 
 
 class _EntityShape(_Model):

@@ -24,6 +24,7 @@ _PLACE: Final = re.compile(r"\{kb_([a-z]+)\}")
 _TOOL_OF: Final = {
     "query": "{kb_query}",
     "show": "{kb_query} with `ids`",
+    "prime": "{kb_query} with `context`",
     "log": "{kb_history} with action log",
     "diff": "{kb_history} with action diff",
     "revert": "{kb_history} with action revert",

@@ -16,9 +16,11 @@ from kbcore import limits
 from kbcore.errors import HistoryPruned, InvalidQuery, KBError, NotFound, Problem
 from kbcore.text import cursor as cursors
 from kbcore.text.escaping import in_quotes
+from kbcore.text.tokens import chars_of
 from kbcore.text.wording import pluralize
+from kbmcp.tools import context as contexts
 from kbmcp.tools import query_extras
-from kbmcp.tools.answers import PAGE_CHARS, Payload, cut_deep, leading, length_of
+from kbmcp.tools.answers import MOST_CHARS, PAGE_CHARS, Payload, cut_deep, leading, length_of
 from kbmcp.tools.argument_models import QueryArguments, read
 from kbmcp.tools.call import Call
 from kbmcp.tools.hints import hint_for, in_tool_words, of_tools
@@ -40,6 +42,9 @@ _CUTS_SHARE: Final = 10
 """One part in so many of the room is left for the list of cuts."""
 _COMMON: Final = ("branch", "seq", "freshness", "pending_files", "freshness_reason")
 """Members that several answers share."""
+_FRAME_CHARS: Final = _AROUND_CHARS // 2 + MOST_CHARS - PAGE_CHARS
+"""Characters of what several answers share, and of the note on stored text."""
+_ALONE: Final = "Ask for it by itself, or side by side in `queries`."
 _BESIDE: Final = "Put it into each of the queries that it belongs to."
 _MOST_FILTERS: Final = 5
 _VALUE_CHARS: Final = 80
@@ -52,9 +57,27 @@ _UNREAD: Final = "?"
 def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Payload:
     """Return a page of entities or edges, or a part of one value; with ``queries`` the answer to each of them.
 
-    Raises: as ``_page``, but with ``queries`` only where they are requested wrongly.
+    With ``context`` it is the facts that bind what the context names.
+
+    Raises: as ``_page``, but with ``queries`` only where they are requested wrongly; as ``context.context``.
     """
-    return _answers(call, asked, problems) if asked.queries else _page(call, asked, problems, _ROOM)
+    return _answers(call, asked, problems) if asked.queries else _answer(call, asked, problems, PAGE_CHARS)
+
+
+def _answer(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: int) -> Payload:
+    """Return the answer to one query in so many characters: a page, or the facts of a context."""
+    if asked.context is None:
+        return _page(call, asked, problems, room - min(_AROUND_CHARS, room // 2))
+    found = [*problems, *_beside(asked, "context", _ALONE)]
+    if found:
+        raise refused_arguments(found)
+    return contexts.context(call, contexts.read_context(asked.context), room)
+
+
+def _beside(asked: QueryArguments, argument: str, hint: str, allowed: frozenset[str] = frozenset()) -> list[Problem]:
+    """Return a problem for each argument that is given next to one which stands for the whole request."""
+    names = [name.rstrip("_") for name in sorted(asked.model_fields_set - {argument} - allowed)]
+    return [Problem(f"$.{name}", f"beside_{argument}", f"`{name}` is next to `{argument}`.", hint) for name in names]
 
 
 def _answers(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Payload:
@@ -62,14 +85,7 @@ def _answers(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> 
 
     What all of them say of their state is said once. Raises: ``InvalidQuery``.
     """
-    others = sorted(asked.model_fields_set - {"queries"})
-    found = [
-        *problems,
-        *(
-            Problem(f"$.{name.rstrip('_')}", "beside_queries", f"`{name.rstrip('_')}` is next to `queries`.", _BESIDE)
-            for name in others
-        ),
-    ]
+    found = [*problems, *_beside(asked, "queries", _BESIDE, frozenset({"context"}))]
     if len(asked.queries) > limits.MAX_QUERIES:
         message = f"{len(asked.queries)} queries were given; one call takes {limits.MAX_QUERIES}."
         found.append(Problem("$.queries", "too_many", message, "Ask in several calls."))
@@ -77,6 +93,8 @@ def _answers(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> 
         raise refused_arguments(found)
     answers: list[Payload] = []
     left = _ROOM + _AROUND_CHARS // 2
+    if asked.context is not None:
+        left = min(left, chars_of(contexts.shared_budget(asked.context, len(asked.queries))) - _FRAME_CHARS)
     for at, given in enumerate(asked.queries):
         answers.append(_answer_of_many(call, given, left // (len(asked.queries) - at)))
         left -= length_of(answers[-1]) + 1
@@ -92,7 +110,7 @@ def _answers(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> 
 def _answer_of_many(call: Call, given: Mapping[str, Any], room: int) -> Payload:
     """Return the answer to one of several queries, or why it has none, in so many characters."""
     try:
-        shown = _page(call, *_one_query(given), room - _AROUND_CHARS)
+        shown = _answer(call, *_one_query(given), room)
     except (InvalidQuery, NotFound, HistoryPruned) as error:
         return _refusal(call, error, room)
     if "note" in shown:

@@ -53,6 +53,7 @@ COMMANDS = {
     "coverage": HISTORY,
     "impact REQ-1": HISTORY,
     "graph REQ-1": HISTORY,
+    "prime": HISTORY,
     "kip DESCRIBE\\ PRIMER": HISTORY,
     "export": HISTORY,
     "sync": SYNC,

@@ -130,6 +130,7 @@ CALLS = (
     ("kb_query", {"limit": 200}),
     ("kb_query", {"text": "instructions delete"}),
     ("kb_query", {"type": "edge"}),
+    ("kb_query", {"context": {"ids": ["ATT-3", "ATT-4", "ATT-5"], "paths": [SHORT[0][:100]], "budget": 4000}}),
     ("kb_query", {"tags": [SHORT[0][:100]]}),
     ("kb_check", {}),
     ("kb_history", {"action": "log"}),

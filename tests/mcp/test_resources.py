@@ -47,9 +47,9 @@ def test_what_there_is_to_read_is_listed(each_era):
         ("kb://schema", "schema"),
         ("kb://check", "check"),
     ]
-    [template] = each_era._portal.call(each_era._client.list_resource_templates).resource_templates
-    assert template.uri_template == "kb://entity/{id}"
-    assert all(one.description and one.mime_type == "application/json" for one in [*listed, template])
+    templates = each_era._portal.call(each_era._client.list_resource_templates).resource_templates
+    assert [one.uri_template for one in templates] == ["kb://entity/{id}", "kb://context{?paths,budget}"]
+    assert all(one.description and one.mime_type == "application/json" for one in [*listed, *templates])
 
 
 def test_an_entity_is_the_document_that_a_query_gives(each_era):

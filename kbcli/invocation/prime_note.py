@@ -1,0 +1,138 @@
+"""The kept answers of ``kb prime``, each with what it depends on: read with what Python has loaded at its start.
+
+An answer is a file in the git directory of the worktree. It is believed only while the call is the same, the commit
+that is checked out, and how every file and folder looks from outside that it depends on. One that is lost, damaged or
+old costs a whole run and nothing else, so anybody may delete the folder at any time.
+"""
+
+from __future__ import annotations
+
+import os
+from binascii import crc32
+
+from kbcli.invocation.hook_note import checked_out, look_of, packages_look
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+NAME = "kb-prime"
+"""The folder in the git directory of a worktree."""
+
+_FORMAT = "1"
+_MAX_BYTES = 2**23
+_MOST = 64
+"""The number of answers that are kept."""
+_SETTLED_NS = 20_000_000
+"""What has changed within this time before the answer was begun may change again without looking different."""
+_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE")
+_DEPENDS_ON = ("KB_", "GIT_", "XDG_")
+_USERS = ("HOME", "USER", "LOGNAME")
+_END = "\nend"
+_CONTROLS = frozenset(map(chr, (*range(10), *range(11, 32), *range(127, 160))))
+
+
+def kept(words: Sequence[str], env: Mapping[str, str]) -> str | None:
+    """Return the answer that is kept for a call, None where there is none that still holds."""
+    top, git_dir = place_of(os.getcwd(), env)  # noqa: PTH109 - pathlib takes as long to import as all else here
+    if not git_dir:
+        return None
+    call = _call(words, env, top)
+    found = _read(_path_of(git_dir, call))
+    begin = f"{_FORMAT}\n{call}\n{_checked_out(git_dir)}\n"
+    looks, _, text = found[len(begin) :].partition("\n\n")
+    if not found.startswith(begin) or not text.endswith(_END) or _CONTROLS & {*text}:
+        return None
+    for line in looks.split("\n"):
+        path, _, look = line.partition("\t")
+        if look_of(path) != look:
+            return None
+    return text.removesuffix(_END)
+
+
+def place_of(start: str, env: Mapping[str, str]) -> tuple[str, str]:
+    """Return the top of the worktree around a folder and its git directory, "" where that takes more to find out."""
+    if any(env.get(name) for name in _ELSEWHERE):
+        return "", ""
+    top = start
+    while not os.path.lexists(f"{top}/.git"):
+        if os.path.dirname(top) == top:  # noqa: PTH120 - as above
+            return "", ""
+        top = os.path.dirname(top)  # noqa: PTH120 - as above
+    found = f"{top}/.git"
+    if os.path.isfile(found):  # noqa: PTH113 - as above
+        link = _read(found)
+        found = os.path.join(top, link.removeprefix("gitdir: ").rstrip("\n"))  # noqa: PTH118 - as above
+    return (top, found) if os.path.isfile(f"{found}/HEAD") else ("", "")  # noqa: PTH113 - as above
+
+
+def keep(words: Sequence[str], env: Mapping[str, str], depends: Iterable[str], text: str, began_ns: int) -> None:
+    """Keep an answer that depends on these files and folders, unless one has changed since shortly before it was begun.
+
+    ``depends`` are absolute paths; a file that is not there is one that must not come. Where a path has a line end or a
+    tab in it, or the folder cannot be written, nothing is kept.
+    """
+    top, git_dir = place_of(os.getcwd(), env)  # noqa: PTH109 - as above
+    paths = sorted({*depends})
+    if not git_dir or not paths or any({"\n", "\t"} & {*path} for path in paths) or _CONTROLS & {*text}:
+        return
+    if any(_changed_ns(path) > began_ns - _SETTLED_NS for path in paths):
+        return
+    call = _call(words, env, top)
+    looks = "\n".join(f"{path}\t{look_of(path)}" for path in paths)
+    data = f"{_FORMAT}\n{call}\n{_checked_out(git_dir)}\n{looks}\n\n{text}{_END}".encode("utf-8", "surrogateescape")
+    if len(data) <= _MAX_BYTES and "\n" not in call:
+        _write(_path_of(git_dir, call), data)
+
+
+def _call(words: Sequence[str], env: Mapping[str, str], top: str) -> str:
+    """Return the call that an answer is of: the words, the folder, the user, and how the program looks."""
+    named = [f"{name}={env[name]}" for name in sorted(env) if name.startswith(_DEPENDS_ON) or name in _USERS]
+    return "\0".join([top, os.getcwd(), packages_look(), *words, _crc("\0".join(named))])  # noqa: PTH109 - as above
+
+
+def _path_of(git_dir: str, call: str) -> str:
+    """Return where the answer of a call is kept; two calls may have the same place, where the last one stays."""
+    return f"{git_dir}/{NAME}/{_crc(call)}"
+
+
+def _crc(text: str) -> str:
+    """Return a checksum of a text: the environment may hold what is not to be written anywhere."""
+    return f"{crc32(text.encode('utf-8', 'surrogateescape')):08x}"
+
+
+def _checked_out(git_dir: str) -> str:
+    return " ".join(checked_out(git_dir))
+
+
+def _changed_ns(path: str) -> int:
+    try:
+        about = os.stat(path)  # noqa: PTH116 - as above
+    except OSError:
+        return 0
+    return max(about.st_mtime_ns, about.st_ctime_ns)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
+            data = file.read(_MAX_BYTES + 1)
+    except OSError:
+        return ""
+    return data.decode("utf-8", "surrogateescape") if len(data) <= _MAX_BYTES else ""
+
+
+def _write(place: str, data: bytes) -> None:
+    """Write a file in one step, and remove the oldest beyond those that are kept."""
+    folder, temporary = os.path.dirname(place), f"{place}.{os.getpid()}.tmp"  # noqa: PTH120 - as above
+    try:
+        os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - as above
+        with open(temporary, "wb") as file:  # noqa: PTH123 - as above
+            file.write(data)
+        os.replace(temporary, place)  # noqa: PTH105 - as above
+        with os.scandir(folder) as entries:
+            aged = sorted((-entry.stat().st_mtime_ns, entry.path) for entry in entries)
+        for _, path in aged[_MOST:]:
+            os.unlink(path)  # noqa: PTH108 - as above
+    except OSError:  # it cannot be written there, or another process was quicker
+        return

@@ -1,0 +1,6 @@
+"""Owns what an agent is told when it begins: the branch, what changed since its last record, tasks, and what binds it.
+
+Offers the reading of a briefing and its forms within a budget of tokens. Writes nothing, and reads no files by itself.
+"""
+
+from __future__ import annotations
