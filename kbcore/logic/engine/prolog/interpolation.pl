@@ -3,7 +3,7 @@
     A text that has names becomes '$kb_text'(Parts), where a part is a string or Name=Variable. An output of a task that is
     a variable becomes '$kb_output'(Name, Variable). Both are terms, so that they survive copying (findall/3, lambdas).
 */
-:- module(kb_interpolation, [with_texts/3, filled/2, text_goal/2]).
+:- module(kb_interpolation, [with_texts/3, filled/2, text_goal/2, is_literal/1, text_names/2, control/1]).
 :- use_module(library(lists)).
 :- use_module(library(apply)).
 :- use_module(guard).
@@ -171,6 +171,15 @@ marked_text(Names, Text0, Text) :-
         )
     ;   Text = Text0
     ).
+
+%!  text_names(+Text, -Names)
+%
+%   The names in a text, in their order.
+
+text_names(Text, Names) :-
+    string_codes(Text, Codes),
+    phrase(parts(Parts, []), Codes),
+    findall(Name, member(name(Name), Parts), Names).
 
 %   parts(-Parts, +Codes): the text up to here is in Codes, in reverse.
 
