@@ -174,7 +174,7 @@ def tools(ctx: typer.Context, *, tools: Tools = "") -> None:
 @app.command("check", cls=HelpfulCommand)
 def check(
     ctx: typer.Context,
-    files: Annotated[list[str], typer.Argument(metavar="FILE|-...", help="The programs; - is standard input.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE|-", help="The programs; - is standard input.")],
     *,
     tools: Tools = "",
     format_: Annotated[

@@ -195,7 +195,7 @@ class _Check:
     # The parts of clauses
 
     def _part_findings(self, clause: Mapping[str, Any]) -> Iterator[Finding]:
-        filled = {one["name"] for one in clause["parts"] if one["kind"] == "text"}
+        filled = self._filled(clause)
         outputs = {one["name"] for one in clause["parts"] if one["kind"] == "output"}
         for part in clause["parts"]:
             place = self._lines.place(part["start"], part["end"])
@@ -214,8 +214,15 @@ class _Check:
                 case "output" if not part["fits"]:
                     yield self._finding("output_type", place)
                 case "singleton" if part["name"] not in filled:
+                    is_argument = clause["name"] == MAIN and part["end"] <= clause["head"][1]
                     code = "unused_output" if part["name"] in outputs else "singleton"
-                    yield self._finding(code, place, part["name"])
+                    yield self._finding("unused_argument" if is_argument else code, place, part["name"])
+
+    def _filled(self, clause: Mapping[str, Any]) -> set[str]:
+        """Return the variables that texts name, also those of unknown goals: what was meant may fill them in."""
+        parts = clause["parts"]
+        unknown = (self._lines.names(one["start"], one["end"]) for one in parts if one["kind"] == "unknown")
+        return {one["name"] for one in parts if one["kind"] == "text"}.union(*unknown)
 
     def _unknown(self, name: str, place: Place) -> Iterator[Finding]:
         if name.rpartition("/")[0] in self._unread_names:
@@ -250,7 +257,8 @@ class _Check:
             if self._caller.is_whole:
                 yield self._finding("unknown_tool", place, name, remedy=near or did_you_mean(name, known))
             else:
-                yield self._finding("tool_not_listed", place, name, remedy=near)
+                remedy = f"{near} {KINDS['tool_not_listed'].remedy}".strip()
+                yield self._finding("tool_not_listed", place, name, remedy=remedy)
 
     # The program as a whole
 
@@ -316,9 +324,10 @@ class _Check:
             for one in self._clauses
         ]
         left = unreachable(uses, map(_pair, self._reply["changed"]))
+        failed = {one["start"] for one in self._reply["failed"]}
         for one in self._clauses:
             key = (one["name"], one["arity"])
-            if key in left:
+            if key in left and one["start"] not in failed:
                 left.discard(key)
                 yield self._finding("unreachable", self._head(one), f"{key[0]}/{key[1]}")
 

@@ -90,6 +90,11 @@ KINDS: Final[dict[str, Kind]] = {
         "Write one of them, or give one of them another name.",
     ),
     "singleton": Kind("warning", "The variable `{name}` occurs only once.", "Write `_{name}` if that is meant."),
+    "unused_argument": Kind(
+        "warning",
+        "The argument `{name}` of `agent_main` has to be given, and is never used.",
+        "Use it, or remove it.",
+    ),
     "unused_output": Kind(
         "warning", "The output `{name}` of the task is never used.", "Use it, or write `_{name}`, or leave it out."
     ),

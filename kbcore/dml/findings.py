@@ -19,6 +19,10 @@ _REASONS: Final[Mapping[str, tuple[str, str]]] = {
     "old_tool": ("A goal `tool(Call, Result)` is of an earlier language.", "Write `exec(Call, Result)`."),
     "tool_goal": ("`tool/1` defines a tool and is no goal.", "`exec(Call, Result)` calls one."),
     "model_only": ("`{name}` is for the model of a task, and no goal.", "A program binds outputs, succeeds or fails."),
+    "graph_goal": (
+        "`{name}` is refused: a program has no graph of its own.",
+        '`exec(kb_query(type: "req"), Page)` reads the one of the branch.',
+    ),
     "program_head": ("`{name}` is built in and cannot be defined.", "Choose another name."),
     "program_directive": (
         "The directive `{name}` is not known: `param`, `use_module`, `dynamic` and `discontiguous` are.",

@@ -49,6 +49,10 @@ class Lines:
             self._named = (start, end), spans
         return self.place(*self._named[1].get(name, (start, end)))
 
+    def names(self, start: int, end: int) -> set[str]:
+        """Return the names in braces in a part of the text."""
+        return {one["name"] for one in _NAME.finditer(self._text, start, end) if one["name"]}
+
     def _at(self, offset: int) -> tuple[int, int]:
         line = bisect_right(self._begins, offset)
         return line, offset - self._begins[line - 1] + 1

@@ -53,7 +53,8 @@ special(b_setval, 2, b_setval_).
 special(nb_getval, 2, nb_getval_).
 special(b_getval, 2, b_getval_).
 
-%   Goals of the old language, and those that only a model may call: refused, with what is in their place
+%   Goals of the old language, those that only a model may call, and those of the graph, which no program has: refused, with
+%   what is in their place
 
 refused(@, 1, old_instruction).
 refused(chat, 1, old_chat).
@@ -63,6 +64,10 @@ refused(finish, 1, model_only).
 refused(set_result, 2, model_only).
 refused(ask_user, 1, model_only).
 refused(ask_user, 2, model_only).
+refused(entity, 4, graph_goal).
+refused(attr, 3, graph_goal).
+refused(edge, 3, graph_goal).
+refused(edge, 4, graph_goal).
 
 kb_guard:program_goal(Goal, Name, Arity, Rewritten) :-
     kb_program:is_program,

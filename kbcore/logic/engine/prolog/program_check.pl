@@ -7,7 +7,7 @@
 :- use_module(library(lists)).
 :- use_module(library(apply)).
 :- use_module(library(assoc)).
-:- use_module(library(occurs), [sub_term/2]).
+:- use_module(library(pairs), [pairs_keys_values/3]).
 :- use_module(guard).
 :- use_module(reading).
 :- use_module(answers).
@@ -57,7 +57,7 @@ pair(Name/Arity, [Text, Arity]) :- atom_string(Name, Text).
 added_by(Text, Read, Name) :-
     once(( member(Word, ["assert", "retractall"]), sub_string(Text, _, _, _, Word) )),
     member(read(_, _, _, Term, _)-_, Read),
-    sub_term(Goal, Term),
+    part_of([Term], Goal),
     nonvar(Goal),
     (   memberchk(Goal, [assert, asserta, assertz])
     ->  note_any,
@@ -146,7 +146,7 @@ clause_members(Term, Names, Singles, Position, Start,
     ),
     maplist(name_variable, Names, Pairs),
     list_to_assoc(Pairs, Index),
-    first_places(Term, Position),
+    first_places([Term-Position]),
     findall(Part,
             (   singleton_part(Singles, Part)
             ;   head_part(Head, Part)
@@ -263,27 +263,42 @@ place(Position, Offset, Start, End) :-
 
 %!  sub(+Term, +Position, -Sub, -SubPosition)
 %
-%   On backtracking each part of a term with its place, in the order of the text. Dicts have a part for each value.
+%   On backtracking each part of a term with its place, in the order of the text. What is left to do is a list: a term may be
+%   nested too deeply for calls inside of calls.
 
-sub(Term, Position, Term, Position).
-sub(Term, Position0, Sub, SubPosition) :-
-    compound(Term),
+sub(Term, Position, Sub, SubPosition) :-
+    sub_of([Term-Position], Sub, SubPosition).
+
+sub_of([Term-Position|_], Term, Position).
+sub_of([Term-Position|Left], Sub, SubPosition) :-
+    inner_parts(Term, Position, Left, Next),
+    sub_of(Next, Sub, SubPosition).
+
+inner_parts(Term, _, Left, Left) :-
+    \+ compound(Term), !.
+inner_parts(Term, Position0, Left, Next) :-
     plain(Position0, Position),
-    (   Position = dict_position(_, _, _, _, Pairs)
-    ->  member(key_value_position(_, _, _, _, Key, _, ValuePosition), Pairs),
-        get_dict(Key, Term, Value),
-        sub(Value, ValuePosition, Sub, SubPosition)
+    (   Position = dict_position(_, _, _, _, Places)
+    ->  findall(Key-Place, member(key_value_position(_, _, _, _, Key, _, Place), Places), Keys),
+        maplist(dict_part(Term), Keys, Parts)
     ;   positions(Position, Term, Positions),
         compound_name_arguments(Term, _, Arguments),
-        sub_of_each(Arguments, Positions, Sub, SubPosition)
-    ).
+        pairs_keys_values(Parts, Arguments, Positions)
+    ),
+    append(Parts, Left, Next).
 
-sub_of_each([Last], [Position], Sub, SubPosition) :- !,
-    sub(Last, Position, Sub, SubPosition).
-sub_of_each([Argument|_], [Position|_], Sub, SubPosition) :-
-    sub(Argument, Position, Sub, SubPosition).
-sub_of_each([_|Arguments], [_|Positions], Sub, SubPosition) :-
-    sub_of_each(Arguments, Positions, Sub, SubPosition).
+dict_part(Dict, Key-Place, Value-Place) :- get_dict(Key, Dict, Value).
+
+%   The parts of a term without their places
+
+part_of([Term|_], Term).
+part_of([Term|Left], Part) :-
+    (   compound(Term)
+    ->  compound_name_arguments(Term, _, Arguments),
+        append(Arguments, Left, Next)
+    ;   Next = Left
+    ),
+    part_of(Next, Part).
 
 plain(Position0, Position) :-
     (   Position0 = parentheses_term_position(_, _, Inner)
@@ -291,40 +306,20 @@ plain(Position0, Position) :-
     ;   Position = Position0
     ).
 
-%!  first_places(+Term, +Position)
+%!  first_places(+Parts)
 %
-%   Note in each variable where it occurs first.
+%   Note in each variable of these terms, each with its place, where it occurs first.
 
-first_places(Term, Position) :-
-    var(Term), !,
-    (   get_attr(Term, kb_first, _)
-    ->  true
-    ;   arg(1, Position, From),
+first_places([]).
+first_places([Term-Position|Left]) :-
+    (   var(Term),
+        \+ get_attr(Term, kb_first, _)
+    ->  arg(1, Position, From),
         put_attr(Term, kb_first, From)
-    ).
-first_places(Term, _) :-
-    \+ compound(Term), !.
-first_places(Term, Position0) :-
-    plain(Position0, Position),
-    (   Position = dict_position(_, _, _, _, Pairs)
-    ->  first_in_dict(Pairs, Term)
-    ;   positions(Position, Term, Positions),
-        compound_name_arguments(Term, _, Arguments),
-        first_in_each(Arguments, Positions)
-    ).
-
-first_in_dict([], _).
-first_in_dict([key_value_position(_, _, _, _, Key, _, Position)|Pairs], Dict) :-
-    get_dict(Key, Dict, Value),
-    first_places(Value, Position),
-    first_in_dict(Pairs, Dict).
-
-first_in_each([], []).
-first_in_each([Last], [Position]) :- !,
-    first_places(Last, Position).
-first_in_each([Argument|Arguments], [Position|Positions]) :-
-    first_places(Argument, Position),
-    first_in_each(Arguments, Positions).
+    ;   true
+    ),
+    inner_parts(Term, Position, Left, Next),
+    first_places(Next).
 
 kb_first:attr_unify_hook(_, _).
 
@@ -345,11 +340,15 @@ called(Goal, Position0, Mode, More, Called) :-
 called_at(Goal, _, _, _, _) :-
     var(Goal), !,
     fail.
-called_at((A, B), Position, Mode, 0, Called) :- !,
-    positions(Position, (A, B), [PA, PB]),
+called_at(Goal, Position, Mode, 0, Called) :-
+    ( Goal = (A, B) ; Goal = (A ; B) ; Goal = (A -> B) ; Goal = (A *-> B) ; Goal = '|'(A, B) ), !,
+    positions(Position, Goal, [PA, PB]),
     (   called(A, PA, Mode, 0, Called)
     ;   called(B, PB, Mode, 0, Called)
     ).
+called_at(\+ Goal, Position, Mode, 0, Called) :- !,
+    positions(Position, \+ Goal, [Inner]),
+    called(Goal, Inner, Mode, 0, Called).
 called_at(_^Goal, Position, Mode, 0, Called) :- !,
     positions(Position, _^Goal, [_, Inner]),
     called(Goal, Inner, Mode, 0, Called).
@@ -656,7 +655,7 @@ mention_part(Goal, Name, Arity, Part) :-
     mentioned(Argument, Part).
 
 mentioned(Argument, mentions(Name, Arity)) :-
-    sub_term(Term, Argument),
+    part_of([Argument], Term),
     callable(Term),
     name_and_arity(Term, Name, Arity),
     atom(Name),
