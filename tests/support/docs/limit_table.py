@@ -83,6 +83,7 @@ _WORDS: Final = {
     "MAX_GOAL_CHARS": "characters that one step of a goal of Prolog prints, and of the text of a term",
     "MAX_ENGINE_BYTES": "memory of one Prolog engine",
     "MAX_PROGRAM_CHARS": "characters of a program of DML",
+    "MAX_PROGRAM_FINDINGS": "findings that `kb dml check` keeps of one program",
     "MAX_PROGRAM_FILE_BYTES": "a file that a program of DML reads or writes",
     "MAX_TOOL_RESULT_CHARS": "characters of the result of a tool that a model is told; a longer one is cut",
     "MAX_RUN_NUMBER": "steps, turns and tokens that the options of `kb dml run` name",
