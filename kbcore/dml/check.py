@@ -183,8 +183,8 @@ class _Check:
         clauses = {one["start"]: one for one in self._reply["clauses"]}
         for failed in self._reply["failed"]:
             clause = clauses.get(failed["start"], {})
-            if failed["kind"] in {"refused", "type_error"} and any(map(_is_error, clause.get("parts", ()))):
-                continue  # told at the very goals
+            if code_of(failed) in {_load_code(part) for part in clause.get("parts", ())}:
+                continue  # told at the very goal
             begin, end = clause.get("head", (clause.get("at", failed["start"]), failed["end"]))
             yield self._of_engine(failed, self._lines.place(begin, end))
 
@@ -398,9 +398,13 @@ class _Check:
         return finding_of(code, place, self._file, name, other, **more)
 
 
-def _is_error(part: Mapping[str, Any]) -> bool:
-    """Tell whether a part of a clause is why the clause cannot be loaded."""
-    return part["kind"] in {"refused", "no_goal"} or (part["kind"] == "text" and not part["known"])
+def _load_code(part: Mapping[str, Any]) -> str:
+    """Return the code of what a clause cannot be loaded for because of this part of it, "" where it can."""
+    if part["kind"] == "refused":
+        return code_of(part["error"])
+    if part["kind"] == "text":
+        return "" if part["known"] else "unknown_name"
+    return "type_error" if part["kind"] == "no_goal" else ""
 
 
 def _pair(named: Sequence[Any]) -> tuple[str, int]:

@@ -232,6 +232,7 @@ tool_members(Clause, ["tool"-Tool, "inputs"-Inputs, "description"-Description]) 
     ->  true
     ;   Head = Clause
     ),
+    nonvar(Head),
     (   Head = tool(Call0)
     ->  Description = json(null)
     ;   Head = tool(Call0, Description0)

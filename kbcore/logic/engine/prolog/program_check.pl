@@ -213,6 +213,7 @@ name_variable(Name=Variable, Name-Variable) :-
 %   A clause that cuts whatever it is called with: the clauses after it are never tried.
 
 always_cuts(Head, Body) :-
+    callable(Head),
     Head =.. [Name|Arguments],
     Name \== tool,
     maplist(var, Arguments),
@@ -363,7 +364,8 @@ called_at(Free/Lambda, Position, Mode, More, Called) :- !,
 called_at(Module:Goal, Position, Mode, More, Called) :- !,
     (   Called = goal(Module:Goal, Position, Mode, More)
     ;   positions(Position, Module:Goal, [_, Inner]),
-        called(Goal, Inner, Mode, More, Called)
+        ( Module == workspace -> Own = Mode ; Own = data ),
+        called(Goal, Inner, Own, More, Called)
     ).
 called_at(Goal, Position, Mode, More, goal(Goal, Position, Mode, More)).
 called_at(Goal, Position, Mode, More, Called) :-
