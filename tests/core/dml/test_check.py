@@ -61,6 +61,9 @@ def test_programs_that_ship_have_no_findings(engine, name):
         (main("maplist(halt, [1])"), [("not_allowed", "halt")]),
         (main("once(entity(a, _, _, _))"), [("graph_goal", "entity(a, _, _, _)")]),
         (main("system:true"), [("module", "system:true")]),
+        (main("foo:bar"), [("module", "foo:bar")]),
+        ("log(_) :- shell(x).\n" + HEAD, [("program_head", "log(_)"), ("not_allowed", "shell(x)")]),
+        (HEAD + "X :- true.\n", [("instantiation_error", "X"), ("singleton", "X")]),
         (HEAD + "log(_) :- true.\n", [("program_head", "log(_)")]),
         (HEAD + ":- initialization(agent_main).\n", [("program_directive", ":- initialization(agent_main).")]),
         (main("3"), [("no_goal", "3")]),
@@ -229,26 +232,41 @@ def test_the_sentences_of_every_kind_end_with_a_full_stop_when_they_are_filled_i
         assert filled == "" or filled.endswith(".")
 
 
-ATOMS = st.sampled_from(
-    ["a", "b", "task", "log", "chat", "shell", "true", "findall", "exec", "call", "X", "Y", "'", "3"]
+LEAVES = st.sampled_from(
+    ["p(X)", "!", "G", 'log("{X}")', 'log("{No}")', "chat(a)", "shell(x)", "3", "tool(a, b)", "@(x)", "no(1)", "p()",
+     "finish(true)", "entity(a, b, c, d)", "foo:bar", "lists:append(X, Y)", "consult(a)", "[a]", "{a}", "X = Y.z",
+     "_{a: 1}", "maplist(shell, [1])", "maplist(user:foo, [1])", "call(chat, 1)", "phrase(shell, L)", "assertz(p(1))"]
+)  # fmt: skip
+AROUND = st.sampled_from(
+    ["( {}, {} )", "( {} -> {} ; true )", "\\+ {}", "findall(X, {}, {})", "maplist([A]>>( {} ), [1])", "call({}, 1)",
+     "catch({}, E, {})", "bagof(X, Y^{}, L)", "exec(t({}), R)", "mine({}, {})", "limit(1, {})", "phrase({{{}}}, L)",
+     "freeze(X, {})", "with_output_to(string(S), {})", "task({}, X)", "param({}, V)"]
+)  # fmt: skip
+WITHIN = lambda inner: st.builds(lambda form, a, b: form.format(a, b), AROUND, inner, inner)  # noqa: E731
+GOALS = st.recursive(LEAVES, WITHIN, max_leaves=5)
+HEADS = st.sampled_from(
+    ["p(X) :- ", "agent_main(X) :- ", "tool(t(X, Y)) :- ", "log(X) :- ", "append(X, Y, Z) :- ", "foo:p(X) :- ", "X :- ",
+     ":- ", "n --> ", "n --> [a], call(p), "]
+)  # fmt: skip
+CLAUSES = st.builds(lambda head, goal: f"{head}{f'{{{goal}}}' if '-->' in head else goal}.", HEADS, GOALS)
+PARTS = st.sampled_from(
+    ["a", "X", "'", "3", '"', ":-", "-->", ",", "(", ")", "[", "]", ".", "{", "}", "%", "/*", "0'a", "|"]
 )
-TEXTS = st.sampled_from(['"{X}"', '"{Z}"', '"x"', '"'])
-SIGNS = st.sampled_from(
-    [":-", "-->", ",", ";", "->", "(", ")", "[", "]", ".", ".\n", "\\+", "{", "}", ">>", ":", "@", "%", "/*"]
-)
-PROGRAMS_OF_PARTS = st.lists(ATOMS | TEXTS | SIGNS, max_size=25).map(" ".join)
+TORN = st.lists(PARTS, max_size=20).map(" ".join)
 
 
 @settings(max_examples=tries(8, 60))
-@given(PROGRAMS_OF_PARTS)
-def test_a_program_that_cannot_be_loaded_has_an_error(text):
+@given(st.lists(CLAUSES, max_size=20), st.just("") | TORN)
+def test_every_clause_that_cannot_be_loaded_has_an_error_in_its_line(clauses, torn):
     engine = engine_variables("auto")
-    text = HEAD + text
+    text = "\n".join([HEAD, *clauses, torn])
     process = EngineProcess(available(git_env(engine)).required())
     try:
         failed = process.ask(load_request(text), time_limit_s=60)["failed"]
     finally:
         process.kill()
     found = checked(text, engine)
+    assert "not_checked" not in {one.problem.code for one in found.findings}
     lines = {one.place.line for one in found.findings if one.severity == "error"}
-    assert bool(failed) <= bool(lines)
+    assert {one["line"] for one in failed if one["line"] <= len(clauses) + 2} <= lines
+    assert not failed or lines
