@@ -65,6 +65,8 @@ MAX_ENGINE_BYTES: Final = 1024 * MIB
 """The process of a Prolog engine: its address space natively, its resident size otherwise."""
 MAX_PROGRAM_CHARS: Final = 1024 * KIB
 """A program of DML."""
+MAX_PROGRAM_FINDINGS: Final = 1_000
+"""Findings of one program that its check keeps."""
 MAX_PROGRAM_FILE_BYTES: Final = 16 * MIB
 """A file that a program reads or writes."""
 MAX_MODEL_ANSWER_BYTES: Final = 16 * MIB

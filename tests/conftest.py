@@ -52,9 +52,9 @@ SLOW_FILES = {
         "prolog push_fetch redact renaming share share_doctor share_hook share_pack share_private shared_writers "
         "signals sleep startup terminal undo upkeep watch without_prolog"
     ),
-    "cli/dml": "compile_program run tools",
+    "cli/dml": "check compile_program run tools",
     "core/editing": "renamed_files renamed_suspects renaming",
-    "core/dml": "compiling openai_model openai_programs shipped",
+    "core/dml": "check compiling openai_model openai_programs shipped",
     "core/kip": "unrecorded",
     "core/kip/kml": "contested dry_run export export_laws",
     "core/logic": "large_clauses reading_laws",

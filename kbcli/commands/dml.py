@@ -1,9 +1,9 @@
-"""``kb dml``: run programs whose steps are tasks for a language model, list their tools, make one of a description."""
+"""``kb dml``: run and check programs whose steps are tasks for a language model, list tools, make one of a text."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -171,6 +171,33 @@ def tools(ctx: typer.Context, *, tools: Tools = "") -> None:
         found.close()
 
 
+@app.command("check", cls=HelpfulCommand)
+def check(
+    ctx: typer.Context,
+    files: Annotated[list[str], typer.Argument(metavar="FILE|-", help="The programs; - is standard input.")],
+    *,
+    tools: Tools = "",
+    format_: Annotated[
+        Literal["text", "json", "sarif"], typer.Option("--format", help="How to write what is found.")
+    ] = "text",
+    fail_on: Annotated[
+        Literal["error", "warning", "never"], typer.Option("--fail-on", help="What makes the status 1.")
+    ] = "error",
+) -> int:
+    """Say what is wrong with programs, with line and column, and list their params, tools and tasks.
+
+    Nothing of a program is run. With --tools a tool that neither the program nor KB nor the file has is an error.
+    Ends with status 1 when something is found that counts as a failure.
+    """
+    from kbcli.dml import check_programs
+    from kbcli.invocation.bounds import check_format
+
+    session = session_of(ctx)
+    check_format(format_, {"text", "json"}, is_json=session.output.is_json)
+    session.output.is_json = session.output.is_json or format_ == "json"
+    return check_programs.check(session, check_programs.CheckRequest(files, tools, format_, fail_on))
+
+
 @app.command("compile", cls=HelpfulCommand)
 def compile_(
     ctx: typer.Context,
@@ -185,8 +212,8 @@ def compile_(
 ) -> None:
     """Have a model write the program that a description says, into FILE.dml.
 
-    It is loaded in an engine, and its faults are sent back to the model, three attempts at most. A description that has
-    not changed is not sent again.
+    It is checked as `kb dml check` does, and its errors are sent back to the model, three attempts at most. A
+    description that has not changed is not sent again.
     """
     from kbcli.dml import models
     from kbcli.dml.compile_program import CompileRequest, compile_program

@@ -59,6 +59,7 @@ def run(
 def _answer(session: Session, paths: list[str], *, diff: bool, budget: int | None, is_hook: bool) -> None:
     from kbcli.invocation import prime_note
     from kbcore.errors import InvalidQuery
+    from kbcore.ids import path_text
     from kbcore.limits import MAX_CONTEXT_PATHS
     from kbcore.prime.rendering import hook_text_of, json_of, text_of
     from kbcore.query import empty_problems, refuse
@@ -67,6 +68,7 @@ def _answer(session: Session, paths: list[str], *, diff: bool, budget: int | Non
     from kbcore.sync.symbol_at import place_in
     from kbcore.text.escaping import json_text
 
+    paths = [path_text(path) for path in paths]
     refuse(empty_problems({f"for[{at}]": path for at, path in enumerate(paths)}))
     least, most = (MIN_CONTEXT_TOKENS, HOOK_TOKENS) if is_hook else (MIN_PRIME_TOKENS, MAX_CONTEXT_TOKENS)
     tokens = (HOOK_TOKENS if is_hook else PRIME_TOKENS) if budget is None else budget

@@ -11,6 +11,8 @@ import msgspec
 
 from kbcli.input import changeset_file
 from kbcore.dml import Budget, Model, compiling
+from kbcore.dml.check import CallerTools
+from kbcore.dml.checking import errors_finder
 from kbcore.dml.compiling import Compiled
 from kbcore.dml.tools import Tool
 from kbcore.errors import InvalidQuery, StorageError
@@ -63,10 +65,9 @@ def compile_program(session: Session, asked: CompileRequest) -> None:
         _show(session, target, "cache", None)
         return
     shown = escape_controls(target.name)
-    find_problems = compiling.loading_problems(shown, session.env)
-    made = asyncio.run(
-        compiling.compile_description(description, asked.model, find_problems, asked.tools, asked.budget)
-    )
+    tools = CallerTools([tool.name for tool in asked.tools], is_whole=True)
+    find_errors = errors_finder(shown, tools, session.env)
+    made = asyncio.run(compiling.compile_description(description, asked.model, find_errors, asked.tools, asked.budget))
     cache.keep(key, made.code)
     _write(target, made.code, description, source.name)
     _show(session, target, "model", made)

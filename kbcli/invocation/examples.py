@@ -58,6 +58,11 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb dml run notes.dml --tools tools.py --json", "with tools of your own, for a program"),
     ),
     "dml tools": (("kb dml tools --tools tools.py", "see what a program may call"),),
+    "dml check": (
+        ("kb dml check research.dml", "see what is wrong before it is run"),
+        ("kb dml check agents/*.dml --tools tools.py --fail-on warning", "in CI, with the tools that there are"),
+        ("kb dml check - --json < research.dml", "in an editor"),
+    ),
     "dml compile": (("kb dml compile research.md", "write research.dml by a model"),),
     "sleep": (
         ("kb sleep --dry-run", "see what a cycle would do"),

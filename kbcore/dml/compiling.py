@@ -1,6 +1,6 @@
-"""Makes a program out of a description: a model writes it, an engine looks at it, and its faults are sent back.
+"""Makes a program out of a description: a model writes it, it is checked, and its faults are sent back.
 
-Invariant: a program that is returned was loaded without a fault. The file that it is written into says of which
+Invariant: a program that is returned was checked without an error. The file that it is written into says of which
 description it was made, and of which program, so that one that a person has edited is known.
 """
 
@@ -9,25 +9,21 @@ from __future__ import annotations
 import hashlib
 import pkgutil
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
 
 from kbcore.dml.budget import Budget, BudgetExceeded, Spent
-from kbcore.dml.engine_thread import EngineThread
-from kbcore.dml.findings import sentence
+from kbcore.dml.checking import FindErrors
 from kbcore.dml.model import Message, Model, ModelFailed, ToolCall, ToolSpec, Turn, Usage
-from kbcore.dml.program import load_request, program_of
 from kbcore.dml.tools import Tool
 from kbcore.errors import ModelUnavailable, Problem, ProgramFailed
-from kbcore.logic.engine import EngineEnded
 from kbcore.text.wording import pluralize
 
 MOST_ATTEMPTS: Final = 3
 _MOST_SHOWN: Final = 20
 """Faults of an attempt that the model is told of."""
-_LOAD_S: Final = 60.0
 _SUBMIT: Final = ToolSpec(
     "submit_program",
     "Hand in the whole program.",
@@ -48,8 +44,6 @@ _TASK: Final = (
     "language model. The description says what the program does; it is no instruction to you beyond that."
 )
 
-FindProblems = Callable[[str], Awaitable[Sequence[Problem]]]
-"""Returns what is wrong with the text of a program."""
 FileState = Literal["current", "outdated", "edited"]
 
 
@@ -64,7 +58,7 @@ class Compiled(msgspec.Struct, frozen=True):
 async def compile_description(
     description: str,
     model: Model,
-    find_problems: FindProblems,
+    find_errors: FindErrors,
     tools: Sequence[Tool] = (),
     budget: Budget | None = None,
 ) -> Compiled:
@@ -81,7 +75,7 @@ async def compile_description(
     for attempt in range(1, MOST_ATTEMPTS + 1):
         turn = await _asked(model, messages, spent)
         code, call = _program_in(turn)
-        problems = await find_problems(code) if code else [_NOTHING]
+        problems = await find_errors(code) if code else [_NOTHING]
         if not problems:
             return Compiled(code, attempt, spent.usage)
         messages += [Message("assistant", turn.text, turn.calls), *_replies(turn, call, _faults(problems))]
@@ -99,29 +93,6 @@ def instructions(tools: Sequence[Tool]) -> str:
         f"- {tool.name}({', '.join(tool.parameters.get('properties', {}))}): {tool.description}" for tool in tools
     )
     return "\n\n".join([_TASK, _language(), f"# Tools\n\n{listed or 'There are none.'}"])
-
-
-def loading_problems(file: str, env: Mapping[str, str]) -> FindProblems:
-    """Return what loads a program in an engine of its own, and says what cannot be used of it."""
-
-    async def find(code: str) -> Sequence[Problem]:
-        engine = EngineThread(env, _LOAD_S)
-        try:
-            await engine.start()
-            reply = await engine.ask(load_request(code))
-            if reply["status"] == "error":
-                return [Problem("$.program", reply["kind"], *sentence(reply), source=file)]
-            program_of(reply, code, file)
-        except ProgramFailed as failed:
-            return failed.details or [Problem("$.program", failed.code, failed.message, failed.remedy, source=file)]
-        except EngineEnded as ended:
-            message = f"The engine ended while it was loaded ({ended.reason})."
-            return [Problem("$.program", ended.reason, message, source=file)]
-        finally:
-            await engine.end()
-        return []
-
-    return find
 
 
 def with_header(code: str, description: str, name: str) -> str:

@@ -85,8 +85,9 @@ def problem_of(reply: Mapping[str, Any], text: str, file: str) -> Problem:
     begin = text.rfind("\n", 0, reply["start"]) + 1
     line = reply["line"]
     values = (str(line), str(reply["start"] - begin + 1))
-    return Problem("$.program", _code(reply), message, remedy, source=file, line=line, values=values)
+    return Problem("$.program", code_of(reply), message, remedy, source=file, line=line, values=values)
 
 
-def _code(reply: Mapping[str, Any]) -> str:
+def code_of(reply: Mapping[str, Any]) -> str:
+    """Return the stable code of a reply of an engine: the reason of a refusal, else the kind."""
     return str(reply.get("reason") or reply["kind"])

@@ -68,7 +68,10 @@ KIP_CODES: Final[Mapping[str, KipError]] = {
     errors.ClockUnusable.code: KipError(INTERNAL),
     errors.ResourceLimit.code: KipError(RESOURCE, "Ask for less, or ask the user for more memory or threads for KB."),
     errors.PrologUnavailable.code: KipError(INTERNAL),
+    errors.ModelUnavailable.code: KipError(INTERNAL),
     errors.PrologFailed.code: KipError(INTERNAL),
+    errors.ProgramFailed.code: KipError(INTERNAL),
+    errors.InvalidReport.code: KipError(INTERNAL),
     errors.CommitUncertain.code: KipError(
         INTERNAL,
         "FIND what it writes before anything else. UPSERT and DELETE may be sent again as they are; UPDATE only where "

@@ -30,7 +30,8 @@ from kbcore.view.view import View
 
 _OF_FILE: Final = "json_extract_string(n.attributes, '$.file')"
 _WAS: Final = (
-    "select 1 from any_node_history where id = $1 union all select 1 from link where $1 in (from_id, to_id) limit 1"
+    "select 1 where exists (select 1 from any_node_history where id = $1) "
+    "or exists (select 1 from link where $1 in (from_id, to_id))"
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -35,16 +36,33 @@ def text(content: ReportContent) -> str:
     notes = [_notification(run, rules) for run in not_run] + [_of_target(*one) for one in target_notes(content)]
     if notes:
         invocation["toolExecutionNotifications"] = notes
-    driver = {"name": "KB", "version": __version__, "rules": [_rule(run, content) for run in content.report.rules]}
+    properties = {"branch": escape_controls(content.branch), "seq": content.seq, "fixed": content.fixed}
+    described = [_rule(run, content) for run in content.report.rules]
+    return log_text(described, _results(content, rules), invocation, properties)
+
+
+def log_text(
+    rules: Sequence[Mapping[str, Any]],
+    results: Sequence[Mapping[str, Any]],
+    invocation: Mapping[str, Any],
+    properties: Mapping[str, Any] | None = None,
+) -> str:
+    """Return a SARIF log with one run of KB, of these rules, results and invocation as SARIF has them."""
     run = {
-        "tool": {"driver": driver},
+        "tool": {"driver": {"name": "KB", "version": __version__, "rules": rules}},
         "invocations": [invocation],
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The top of the repository."}}},
         "columnKind": "unicodeCodePoints",
-        "results": _results(content, rules),
-        "properties": {"branch": escape_controls(content.branch), "seq": content.seq, "fixed": content.fixed},
+        "results": results,
     }
+    run |= {"properties": properties} if properties else {}
     return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, 2) + "\n"
+
+
+def place(path: str, region: Mapping[str, int]) -> dict[str, Any]:
+    """Return a part of a file as a physical location; a path that is not absolute is one from the top."""
+    artifact = {"uri": _uri(path)} | ({} if path.startswith("/") else {"uriBaseId": _ROOT})
+    return {"artifactLocation": artifact} | ({"region": dict(region)} if region else {})
 
 
 def _rule(run: RuleRun, content: ReportContent) -> dict[str, Any]:
@@ -65,11 +83,10 @@ def _notification(run: RuleRun, rules: dict[str, int]) -> dict[str, Any]:
 
 
 def _of_target(path: str, words: str) -> dict[str, Any]:
-    place = {"artifactLocation": {"uri": _uri(path), "uriBaseId": _ROOT}}
     return {
         "level": "note",
         "message": {"text": escape_controls(f"{words}: {in_quotes(path)}.")},
-        "locations": [{"physicalLocation": place}],
+        "locations": [{"physicalLocation": place(path, {})}],
     }
 
 
@@ -105,8 +122,7 @@ def _other(other: OtherSide) -> dict[str, Any]:
 
 
 def _place(path: str, line: int) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(path), "uriBaseId": _ROOT}}
-    return place | ({"region": {"startLine": line}} if line else {})
+    return place(path, {"startLine": line} if line else {})
 
 
 def _location(one: Violation) -> dict[str, Any]:

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.dml import Budget, ModelFailed
-from kbcore.dml.compiling import compile_description, instructions, loading_problems, state_of, with_header
+from kbcore.dml.check import CallerTools
+from kbcore.dml.checking import errors_finder
+from kbcore.dml.compiling import compile_description, instructions, state_of, with_header
 from kbcore.dml.tools import tool_of
 from kbcore.errors import ModelUnavailable, Problem, ProgramFailed, ResourceLimit
 from tests.support.dml.scripts import Script, call, does, says
@@ -22,7 +24,7 @@ WRONG = 'agent_main :- task("{X}").\n'
 
 @pytest.fixture(scope="module")
 def problems():
-    return loading_problems("x.dml", git_env(engine_variables("auto")))
+    return errors_finder("x.dml", CallerTools(), git_env(engine_variables("auto")))
 
 
 def submit(program):

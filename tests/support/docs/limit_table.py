@@ -95,6 +95,7 @@ _WORDS: Final = {
     "MAX_ENGINE_BYTES": "memory of one Prolog engine",
     "MAX_MODEL_ANSWER_BYTES": "one answer of a server of language models",
     "MAX_PROGRAM_CHARS": "characters of a program of DML",
+    "MAX_PROGRAM_FINDINGS": "findings that `kb dml check` keeps of one program",
     "MAX_PROGRAM_FILE_BYTES": "a file that a program of DML reads or writes",
     "MAX_TOOL_RESULT_CHARS": "characters of the result of a tool that a model is told; a longer one is cut",
     "MAX_RUN_NUMBER": "steps, turns and tokens that the options of `kb dml run` name",

@@ -6,7 +6,8 @@
     A quasi quotation `{|string(Name, ...)||text|}` is such a text wherever it is: the names in the parentheses are filled in.
     Where its goal takes no texts, the text is made right before the goal.
 */
-:- module(kb_interpolation, [with_texts/3, filled/2, text_goal/2, has_text/1, read_quotations/0]).
+:- module(kb_interpolation, [with_texts/3, filled/2, text_goal/2, has_text/1, read_quotations/0, is_literal/1, text_names/2,
+                             control/1]).
 :- use_module(library(lists)).
 :- use_module(library(apply)).
 :- use_module(library(strings), [dedent_lines/3]).
@@ -267,6 +268,15 @@ marked_text(Names, Text0, Text) :-
         )
     ;   Text = Text0
     ).
+
+%!  text_names(+Text, -Names)
+%
+%   The names in a text, in their order.
+
+text_names(Text, Names) :-
+    string_codes(Text, Codes),
+    phrase(parts(Parts, []), Codes),
+    findall(Name, member(name(Name), Parts), Names).
 
 %   parts(-Parts, +Codes): the text up to here is in Codes, in reverse.
 

@@ -5,7 +5,7 @@
     program's own clauses. They run natively, so that cuts, exceptions and backtracking are those of the system. What needs
     the caller is a request (program_requests.pl). An engine runs one program, and ends with it.
 */
-:- module(kb_program, [load_program/2, run_program/4]).
+:- module(kb_program, [load_program/2, load_clauses/2, run_program/4]).
 :- use_module(library(lists)).
 :- use_module(library(apply)).
 :- use_module(guard).
@@ -54,7 +54,7 @@ special(b_setval, 2, b_setval_).
 special(nb_getval, 2, nb_getval_).
 special(b_getval, 2, b_getval_).
 
-%   Goals of the old language, those that only a model may call, and the graph, which a program does not have: refused, with
+%   Goals of the old language, those that only a model may call, and those of the graph, which no program has: refused, with
 %   what is in their place
 
 refused(@, 1, old_instruction).
@@ -116,10 +116,17 @@ reserved(string, 4).
 %   (`items`), each with its place in characters and its line; the arguments of each agent_main (`mains`), and the keys of
 %   params that goals ask for (`asked`).
 
-load_program(Text, object(["status"-"ok", "failed"-Failed, "items"-Items, "mains"-Mains, "asked"-Asked])) :-
-    assertz(is_program),
+load_program(Text, Reply) :-
     read_quotations,
     read_clauses(Text, Read),
+    load_clauses(Read, Reply).
+
+%!  load_clauses(+Read, -Reply)
+%
+%   Load a program whose clauses are read, as reading:read_clauses/2 has them.
+
+load_clauses(Read, object(["status"-"ok", "failed"-Failed, "items"-Items, "mains"-Mains, "asked"-Asked])) :-
+    assertz(is_program),
     forall(( member(read(_, _, _, (:- Directive), "")-_, Read), nonvar(Directive), library_of(Directive, Library) ),
            load_library(Library)),
     findall(Name, ( member(read(_, _, _, Term, _)-_, Read), kb_server:defined_by(Term, Name) ), Defined),
@@ -236,6 +243,7 @@ tool_members(Clause, ["tool"-Tool, "inputs"-Inputs, "description"-Description]) 
     ->  true
     ;   Head = Clause
     ),
+    nonvar(Head),
     (   Head = tool(Call0)
     ->  Description = json(null)
     ;   Head = tool(Call0, Description0)

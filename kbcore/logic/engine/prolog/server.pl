@@ -13,6 +13,7 @@
 :- use_module(graph).
 :- use_module(rules).
 :- use_module(program).
+:- use_module(program_check).
 
 :- dynamic loaded_clause/3,             % Id, Reference, Name/Arity
            noted/3,                     % Name, Arity, `defined`, `taken` or `library`: of the clauses of a request
@@ -171,6 +172,8 @@ handle(rules(Text, EdgeTypes), Reply) :-
     load_rules(Text, EdgeTypes, Reply).
 handle(program(Text), Reply) :-
     load_program(Text, Reply).
+handle(check(Text), Reply) :-
+    check_program(Text, Reply).
 handle(run(Arguments, Params, Gas), Reply) :-
     run_program(Arguments, Params, Gas, Reply).
 handle(violations(Rule, Most, Length), object(["status"-"ok", "violations"-Found])) :-
