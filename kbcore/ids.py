@@ -24,8 +24,10 @@ DETACHED_PREFIX: Final = "detached:"
 MAX_DIRECTORY_CHARS: Final = 200
 """Longest directory name of a branch; file systems stop at 255 bytes, and temporary names add to it."""
 
-_REMEMBERED_IDS: Final = 4096
-"""Ids of edges that are remembered: reading, checking and folding a record each ask for those of its edges."""
+_REMEMBERED_IDS: Final = 16_384
+"""Ids of edges that are remembered: reading, checking and folding a record each ask for those of its edges.
+
+A merge of thousands of changes is one record."""
 
 _REMEMBERED_NAMES: Final = 256
 """Names of branches whose directories are remembered: each request asks for that of its branch many times."""

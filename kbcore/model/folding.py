@@ -46,18 +46,18 @@ def apply(state: State, stamp: Stamp, ops: Iterable[Operation]) -> Changes:
     """
     before = _Before()
     for op in ops:
-        if isinstance(op, PutNode):
+        if type(op) is PutNode:
             _put(state, stamp, op, before)
-        elif isinstance(op, StateLink):
+        elif type(op) is StateLink:
             _state_link(state, stamp, op, before)
-        elif isinstance(op, DropNode):
+        elif type(op) is DropNode:
             if op.id in state.nodes:
                 before.nodes.setdefault(op.id, state.nodes.pop(op.id))
-        elif isinstance(op, WithdrawLink):
+        elif type(op) is WithdrawLink:
             _withdraw_link(state, stamp, op, before)
-        elif isinstance(op, ConfirmLink):
+        elif type(op) is ConfirmLink:
             _confirm_link(state, stamp, op, before)
-        elif isinstance(op, ReadSource | ForgetSource):
+        elif type(op) is ReadSource or type(op) is ForgetSource:
             _note_source(state, stamp, op, before)
     _settle(state, stamp, before)
     return _changes(state, before)

@@ -82,23 +82,23 @@ def _needs(ops: Iterable[Operation], *, with_created: bool) -> ReadSet:
     touching: set[str] = set()
     sources: set[str] = set()
     for op in ops:
-        if isinstance(op, PutNode):
+        if type(op) is PutNode:
             if op.base == 0:
                 touching.add(op.id)
             if with_created or op.base:
                 nodes.add(op.id)
-        elif isinstance(op, DropNode):
+        elif type(op) is DropNode:
             nodes.add(op.id)
             touching.add(op.id)
-        elif isinstance(op, StateLink | WithdrawLink):
+        elif type(op) is StateLink or type(op) is WithdrawLink:
             key = link_id(op.type, op.kind, op.from_id, op.to_id)
             if with_created or op.base:
                 links.add(key)
             touching.add(key)
             nodes.update((op.from_id, op.to_id))
             links.update(filter(is_link_id, (op.from_id, op.to_id)))
-        elif isinstance(op, ConfirmLink):
+        elif type(op) is ConfirmLink:
             links.add(link_id(op.type, op.kind, op.from_id, op.to_id))
-        elif isinstance(op, ReadSource | ForgetSource):
+        elif type(op) is ReadSource or type(op) is ForgetSource:
             sources.add(op.path)
     return ReadSet(frozenset(nodes), frozenset(links), frozenset(touching), frozenset(sources))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, final
 
 import msgspec
 
@@ -59,6 +59,7 @@ class _Op(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     """The base of all operations: the way they are written."""
 
 
+@final
 class PutNode(_Op, frozen=True, tag="put"):
     """Set and remove fields of an entity, which comes into being if it does not exist."""
 
@@ -69,6 +70,7 @@ class PutNode(_Op, frozen=True, tag="put"):
     src: str = CLIENT
 
 
+@final
 class DropNode(_Op, frozen=True, tag="drop"):
     """Remove an entity. Links of others to it stay, unresolved."""
 
@@ -76,6 +78,7 @@ class DropNode(_Op, frozen=True, tag="drop"):
     base: int
 
 
+@final
 class StateLink(_Op, frozen=True, tag="link", rename={"from_id": "from", "to_id": "to"}):
     """State an edge on behalf of a source, and set or remove its fields."""
 
@@ -90,6 +93,7 @@ class StateLink(_Op, frozen=True, tag="link", rename={"from_id": "from", "to_id"
     said: str = ""
 
 
+@final
 class WithdrawLink(_Op, frozen=True, tag="unlink", rename={"from_id": "from", "to_id": "to"}):
     """Withdraw one source's statement of an edge; with the last statement, the edge goes."""
 
@@ -101,6 +105,7 @@ class WithdrawLink(_Op, frozen=True, tag="unlink", rename={"from_id": "from", "t
     src: str = CLIENT
 
 
+@final
 class ConfirmLink(_Op, frozen=True, tag="confirm", rename={"from_id": "from", "to_id": "to"}):
     """Note that an edge was looked at and still holds: its version moves, and nothing else.
 
@@ -115,6 +120,7 @@ class ConfirmLink(_Op, frozen=True, tag="confirm", rename={"from_id": "from", "t
     seen: str = ""
 
 
+@final
 class ReadSource(_Op, frozen=True, tag="source"):
     """Note that a file was read: the SHA-256 of its content and what was wrong with it."""
 
@@ -126,6 +132,7 @@ class ReadSource(_Op, frozen=True, tag="source"):
     problems: tuple[NoteOnFile, ...] = ()
 
 
+@final
 class ForgetSource(_Op, frozen=True, tag="forget"):
     """Note that a file is gone."""
 
@@ -133,6 +140,7 @@ class ForgetSource(_Op, frozen=True, tag="forget"):
     base: int
 
 
+@final
 class TakeChange(_Op, frozen=True, tag="take"):
     """Note that a change file holds a change, and whether the file is committed.
 
@@ -151,6 +159,7 @@ class TakeChange(_Op, frozen=True, tag="take"):
     restores: bool = False
 
 
+@final
 class LeaveChange(_Op, frozen=True, tag="leave"):
     """Note that a change file does not hold a change any more."""
 

@@ -7,7 +7,7 @@ gets no index.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -170,8 +170,8 @@ def _redacted(workspace: Workspace, branch: str) -> tuple[int, tuple[RedactedByO
     )
 
 
-def _entities(claim: Claim) -> Iterator[EntityRef]:
-    return iter(()) if isinstance(claim, Create) else entities_in(claim.on)
+def _entities(claim: Claim) -> Sequence[EntityRef]:
+    return () if isinstance(claim, Create) else entities_in(claim.on)
 
 
 def find_whole_copies(workspace: Workspace, branch: str) -> list[WholeCopy]:

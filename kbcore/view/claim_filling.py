@@ -109,9 +109,9 @@ class Filling:
         end = entry.offset_bytes + entry.length_bytes
         self._add("seen", [(entry.seq, entry.sum, entry.file, end)])
         record = entry.record
-        for is_taken, group in itertools.groupby(record.ops, lambda op: isinstance(op, TakeChange)):
+        for is_taken, group in itertools.groupby(record.ops, lambda op: type(op) is TakeChange):
             if is_taken:
-                self._take([op for op in group if isinstance(op, TakeChange)], entry.seq)
+                self._take([op for op in group if type(op) is TakeChange], entry.seq)
             else:
                 self._follow(group, entry.seq)
         if touched is None and not derived.may_be_change(record):
@@ -137,12 +137,12 @@ class Filling:
         """Take in what operations of a record say that is in no change."""
         left = list[tuple[str, str]]()
         for op in ops:
-            if isinstance(op, LeaveChange):
-                left.append((op.id, op.file))
-            elif isinstance(op, StateLink) and op.src == CLIENT:
+            if type(op) is StateLink and op.src == CLIENT:
                 key = link_id(op.type, op.kind, op.from_id, op.to_id)
                 self._add("edge", [(key, op.from_id, op.to_id)])
-            elif isinstance(op, PutNode) and op.src != CLIENT and FORMER_IDS in op.set:
+            elif type(op) is LeaveChange:
+                left.append((op.id, op.file))
+            elif type(op) is PutNode and op.src != CLIENT and FORMER_IDS in op.set:
                 self._add("former", [(former, op.id) for former in former_ids_of(op.set)])
                 self._forget()
         if left:
@@ -179,10 +179,10 @@ class Filling:
         self._add("change", rows)
         self._new.update(row[0] for row in rows)
         for one, *_ in changes:
-            keys, names = claimed_by(one)
+            keys, names, _ = claimed_by(one)
             self._add("subject", [(key, is_end, one.id) for key, is_end in keys])
             self._add("name", names)
-        gone = [(one.id, claim.on) for one, *_ in changes for claim in one.claims if isinstance(claim, Delete)]
+        gone = [(one.id, claim.on) for one, *_ in changes for claim in one.claims if type(claim) is Delete]
         self._add("deleted", {(key,) for change, on in gone for key in creations_in(named_by(change, on))})
 
     def _before(self, touched: derived.Touched, seq: int) -> FoldedClaims:

@@ -20,6 +20,7 @@ from kbcore.model.claims.change import (
     Delete,
     EntityRef,
     Keep,
+    Ref,
     Rename,
     creation_of,
     creation_words,
@@ -28,16 +29,14 @@ from kbcore.model.claims.change import (
 from kbcore.model.claims.fold import NO_DOCUMENTS, Documents, FoldedClaims, fold
 from kbcore.model.claims.subjects import (
     Subjects,
+    claimed_by,
     creations_in,
-    edges_of,
-    names_in,
+    entities_in,
     refs_of,
 )
 from kbcore.model.redaction.changes import TakenOut
 from kbcore.view.claim_database import ClaimDatabase
 
-_OF_ALL: Final = (Delete, Keep, Rename)
-"""Claims on a whole entity: with them the edges at it may come, go and get other ids."""
 _ENDS: Final = "select from_id, to_id from edge where id in ({})"
 _EDGES_AT: Final = (
     "select value, (select count(*) from (select 1 from subject where is_end and key = value limit 1000)) "
@@ -256,16 +255,20 @@ class ClaimIndex:
 
         ``more`` are changes of which some may count besides.
         """
-        names = [pair for change in more for pair in names_in(change)]
+        claimed = [*map(claimed_by, more)]
+        names = [pair for one in claimed for pair in one.names]
         ids = subjects.entities.union(subjects.around, *subjects.edges)
         creations = self._creations_of(ids, names, documents)
         around = {key for one in subjects.around for key in creations[one]}
         entities = {key for one in subjects.entities for key in creations[one]}
         found = self._on(entities, seq)
         found |= self._on(around, seq, is_end=True)
-        found |= self.present(self._at_all([[creations[end] for end in ends] for ends in subjects.edges]), seq)
-        ends = {end for change in (*found.values(), *more) for ref in edges_of(change) for end in ref}
-        creations |= self._creations_of(ends - creations.keys(), names, documents)
+        of_edges = [edge for ends in subjects.edges if all(edge := [creations[end] for end in ends])]
+        found |= self.present(self._at_all(of_edges), seq)
+        claimed += map(claimed_by, found.values())
+        ends = {end for one in claimed for edge in one.edges for end in edge}
+        if not ends <= creations.keys():
+            creations |= self._creations_of(ends - creations.keys(), names, documents)
         return found | self._on({key for end in ends for key in creations[end]} - entities, seq)
 
     def _creations_of(
@@ -273,7 +276,7 @@ class ClaimIndex:
     ) -> dict[str, frozenset[str]]:
         """Return what each id may mean: the creations that changes know by it, or by another id of one of these.
 
-        ``names_of_more`` are names of changes that are not in the index.
+        They are those on which a change in the index has claims. ``names_of_more`` are names of other changes.
         """
         by_id: dict[str, set[str]] = {}
         by_creation: dict[str, set[str]] = {}
@@ -295,8 +298,10 @@ class ClaimIndex:
             names = {key}.union(*(by_creation[one] for one in by_id.get(key, ())))
             names |= {one for name in names for one in former.get(name, ())}
             means = {creation_of(DOCUMENT, name) for name in names}
-            found[key] = frozenset(means.union(*(by_id.get(name, ()) for name in names)))
-        return found
+            found[key] = means.union(*(by_id.get(name, ()) for name in names))
+        keys = set[str]().union(*found.values())
+        there = {row[0] for row in self._by_keys("select distinct key from subject where key in ({})", keys)}
+        return {key: frozenset(means & there) for key, means in found.items()}
 
     def _at_all(self, edges: Sequence[Sequence[Collection[str]]]) -> set[str]:
         """Return the changes with claims on edges that have one of the creations of each end of some of these edges."""
@@ -339,18 +344,21 @@ class ClaimIndex:
         entities, around = Known(set(), set()), Known(set(), set())
         edges = set[frozenset[str]]()
         for change in changes:
-            edges |= edges_of(change)
+            whole = set[Ref]()
             for claim in change.claims:
-                if isinstance(claim, Create):
+                if type(claim) is Create:
                     around.ids.add(claim.id)
-                elif isinstance(claim, Rename):
-                    around.ids.add(claim.now)
-            whole = {claim.on for claim in change.claims if isinstance(claim, _OF_ALL)}
+                elif type(claim) is Delete or type(claim) is Keep or type(claim) is Rename:
+                    whole.add(claim.on)
+                    if type(claim) is Rename:
+                        around.ids.add(claim.now)
             for ref in refs_of(change):
                 if isinstance(ref, EntityRef):
                     known = around if ref in whole else entities
                     known.ids.add(ref.id)
                     known.creations.update(creations_in(named_by(change.id, ref)))
+                else:
+                    edges.add(frozenset([one.id for one in entities_in(ref)]))
         # One more claim brings back an entity whose deletion has not seen it: the edges at it move.
         deleted = self._by_keys("select key from deleted where key in ({})", entities.creations)
         around.creations.update(row[0] for row in deleted)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, TypeGuard, final
 
 import msgspec
 
@@ -121,18 +121,21 @@ class _Valued(_Claim, frozen=True):
         return bool(self.hash)
 
 
+@final
 class Create(_Claim, frozen=True, tag="create"):
     """An entity comes into being."""
 
     id: str
 
 
+@final
 class SetField(_Valued, frozen=True, tag="set"):
     """A field of an entity or an edge has a value: ``title``, ``attributes.KEY``, ``metadata.KEY``, ``confidence``."""
 
     after: tuple[str, ...] = ()
 
 
+@final
 class UnsetField(_Claim, frozen=True, tag="unset"):
     """A field of an entity or an edge has no value."""
 
@@ -142,16 +145,19 @@ class UnsetField(_Claim, frozen=True, tag="unset"):
     after: tuple[str, ...] = ()
 
 
+@final
 class AddMember(_Valued, frozen=True, tag="add"):
     """A set has a member: ``tags`` of an entity, ``CONFIRMED`` of an edge."""
 
 
+@final
 class RemoveMember(_Valued, frozen=True, tag="remove"):
     """The additions that ``removes`` names (``claim_name``) are taken away, whatever their member is."""
 
     removes: tuple[str, ...] = ()
 
 
+@final
 class Delete(_Claim, frozen=True, tag="delete"):
     """An entity goes. ``after`` are all changes with a claim on it that the writer saw."""
 
@@ -159,6 +165,7 @@ class Delete(_Claim, frozen=True, tag="delete"):
     after: tuple[str, ...] = ()
 
 
+@final
 class Keep(_Claim, frozen=True, tag="keep"):
     """An entity stays, in spite of the deletions that ``after`` names."""
 
@@ -166,6 +173,7 @@ class Keep(_Claim, frozen=True, tag="keep"):
     after: tuple[str, ...] = ()
 
 
+@final
 class Rename(_Claim, frozen=True, tag="rename"):
     """An entity is called ``now``; its earlier ids go on to mean it."""
 
@@ -174,12 +182,14 @@ class Rename(_Claim, frozen=True, tag="rename"):
     after: tuple[str, ...] = ()
 
 
+@final
 class AddEdge(_Claim, frozen=True, tag="link"):
     """An edge is stated."""
 
     on: EdgeRef
 
 
+@final
 class RemoveEdge(_Claim, frozen=True, tag="unlink"):
     """The additions that ``removes`` names (``claim_name``) are taken away, however the edge is called now."""
 
@@ -187,6 +197,7 @@ class RemoveEdge(_Claim, frozen=True, tag="unlink"):
     removes: tuple[str, ...] = ()
 
 
+@final
 class RedactedField(_Claim, frozen=True, tag="redacted"):
     """A claim on a field whose name was taken away, and so its value. ``hash`` is the digest of the claim as it was."""
 

@@ -47,6 +47,7 @@ from kbcore.model.record import (
     SYNC,
     ConfirmLink,
     DropNode,
+    EdgeOperation,
     Operation,
     PutNode,
     Record,
@@ -69,13 +70,13 @@ _MOVED_WITH: Final = frozenset({"created_at", "created_by", "updated_at"})
 
 def may_be_change(record: Record) -> bool:
     """Tell whether a record may be a change of a client. One that brings changes with it is none beside these."""
-    is_of_others = record.source in _NO_CHANGE or any(isinstance(op, TakeChange) and not op.file for op in record.ops)
+    is_of_others = record.source in _NO_CHANGE or any(type(op) is TakeChange and not op.file for op in record.ops)
     return not is_of_others and any(_is_of_client(op) for op in record.ops)
 
 
 def settles(op: Operation) -> bool:
     """Tell whether an operation decides what is contested."""
-    return isinstance(op, PutNode | StateLink) and any(map(is_contested_note, op.unset))
+    return (type(op) is PutNode or type(op) is StateLink) and any(map(is_contested_note, op.unset))
 
 
 class Touched(msgspec.Struct, frozen=True):
@@ -97,16 +98,21 @@ def touched(ops: Iterable[Operation]) -> Touched:
     for op in ops:
         if not _is_of_client(op):
             continue
-        if isinstance(op, PutNode | DropNode):
+        if type(op) is PutNode:
             entities.add(op.id)
-            if isinstance(op, DropNode) or op.base == 0:
+            if op.base == 0:
                 around.add(op.id)
-            is_simple = is_simple and isinstance(op, PutNode)
-        elif isinstance(op, StateLink | WithdrawLink | ConfirmLink):
+        elif type(op) is DropNode:
+            entities.add(op.id)
+            around.add(op.id)
+            is_simple = False
+        elif isinstance(op, EdgeOperation):
             ends = edges[_key(op)] = op.from_id, op.to_id
-            found = {end for end in ends if not is_link_id(end)}
-            entities |= found
-            is_simple = is_simple and found == {*ends}
+            for end in ends:
+                if is_link_id(end):
+                    is_simple = False
+                else:
+                    entities.add(end)
     return Touched(frozenset(entities), frozenset(around), edges, is_simple)
 
 
@@ -117,16 +123,16 @@ def derived(record: Record, chain: str, before: FoldedClaims) -> Change | None:
     guess them. ``before`` is the state of the changes before it, of what ``touched`` names at least.
     """
     found = _Claims(record.ops, chain, before)
-    for op in record.ops:
-        if isinstance(op, PutNode) and op.src == CLIENT:
+    for op in filter(_is_of_client, record.ops):
+        if type(op) is PutNode:
             found.put(op)
-        elif isinstance(op, DropNode):
-            found.drop(op.id)
-        elif isinstance(op, StateLink) and op.src == CLIENT:
+        elif type(op) is StateLink:
             found.state_edge(op)
-        elif isinstance(op, WithdrawLink) and op.src == CLIENT:
+        elif type(op) is DropNode:
+            found.drop(op.id)
+        elif type(op) is WithdrawLink:
             found.withdraw_edge(op)
-        elif isinstance(op, ConfirmLink) and op.seen:
+        elif type(op) is ConfirmLink:
             found.confirm_edge(op)
     if not found.claims:
         return None
@@ -152,18 +158,19 @@ class _Claims:
         self._chain = chain
         self._before = before
         ops = list(ops)
-        self._documented = {op.id for op in ops if isinstance(op, PutNode) and op.src != CLIENT and "type" in op.set}
+        self._documented = {op.id for op in ops if type(op) is PutNode and op.src != CLIENT and "type" in op.set}
         self._earlier = _renamed(ops)
         later = {old: new for new, old in self._earlier.items()}
-        last = {_key(op): op for op in ops if isinstance(op, StateLink | WithdrawLink) and op.src == CLIENT}
-        self._stays = {key for key, op in last.items() if isinstance(op, StateLink)}
+        last = {_key(op): op for op in ops if (type(op) is StateLink or type(op) is WithdrawLink) and op.src == CLIENT}
+        self._stays = {key for key, op in last.items() if type(op) is StateLink}
         self._moved: dict[str, str] = {}
         """By the later id of an edge that only its ends' new ids move: its id before."""
-        for key, op in last.items():
+        gone = [key for key in last if key not in self._stays]
+        for key in gone:
             moved = later_id(key, before.edges, later)
-            if isinstance(op, WithdrawLink) and moved != key and moved in self._stays and key in before.edges:
+            if moved != key and moved in self._stays and key in before.edges:
                 self._moved[moved] = key
-        self._withdrawn = {key for key, op in last.items() if isinstance(op, WithdrawLink)} - {*self._moved.values()}
+        self._withdrawn = {*gone} - {*self._moved.values()}
         self._created: set[str] = set()
         self._bound: set[str] = set()
         """The edges of ``_bind_edges``."""
@@ -194,7 +201,7 @@ class _Claims:
             if name in SETS:
                 self._set_members(on, known, name, value)
             elif _is_claimed(name) and (old == op.id or name not in _MOVED_WITH):
-                self._set(on, fields, name, value, settles=contested_note(name) in op.unset)
+                self._set(on, fields, name, value, op.unset)
         for name in op.unset:
             if name in SETS:
                 self._set_members(on, known, name, [])
@@ -268,7 +275,7 @@ class _Claims:
         fields = self._before.unstated.get(key, {}) if key in self._added else edge.fields if edge else {}
         for name, value in op.set.items():
             if _is_claimed(name) and (key not in self._moved or name not in _MOVED_WITH):
-                self._set(on, fields, name, value, settles=contested_note(name) in op.unset)
+                self._set(on, fields, name, value, op.unset)
         for name in op.unset:
             if _is_claimed(name):
                 self._unset(on, fields, name)
@@ -304,13 +311,15 @@ class _Claims:
     def _added_edge(self, key: str) -> EdgeRef | None:
         return self._added.get(key) or self._added.get(self._moved.get(key, key))
 
-    def _set(self, on: Ref, fields: Mapping[str, Field], name: str, value: Any, *, settles: bool) -> None:
-        """Claim a value; the one that is shown already only where that settles a conflict."""
+    def _set(self, on: Ref, fields: Mapping[str, Field], name: str, value: Any, unset: Collection[str]) -> None:
+        """Claim a value; the one that is shown already only where ``unset`` removes the note of a conflict."""
         field = fields.get(name)
-        was = field.shown if field else ABSENT
-        if was is not ABSENT and value_key(was) == value_key(value) and not settles:
+        if field is None:
+            self.claims.append(SetField(on, name, ABSENT, value, self._next_salt()))
             return
-        self.claims.append(SetField(on, name, was, value, self._next_salt(), after=_seen(field)))
+        was = field.shown
+        if was is ABSENT or value_key(was) != value_key(value) or contested_note(name) in unset:
+            self.claims.append(SetField(on, name, was, value, self._next_salt(), after=field.seen))
 
     def _unset(self, on: Ref, fields: Mapping[str, Field], name: str) -> None:
         field = fields.get(name)
@@ -337,9 +346,11 @@ def _created(entity: Entity) -> tuple[str, ...]:
 
 
 def _is_of_client(op: Operation) -> bool:
-    if isinstance(op, ConfirmLink):
+    if type(op) is PutNode or type(op) is StateLink or type(op) is WithdrawLink:
+        return op.src == CLIENT
+    if type(op) is ConfirmLink:
         return bool(op.seen)
-    return isinstance(op, DropNode) or (isinstance(op, PutNode | StateLink | WithdrawLink) and op.src == CLIENT)
+    return type(op) is DropNode
 
 
 def _is_claimed(field: str) -> bool:
@@ -365,17 +376,13 @@ def _renamed(ops: Iterable[Operation]) -> dict[str, str]:
     Of several that it takes over, it is the one that goes first (``renames.earlier_id``).
     """
     ops = list(ops)
-    dropped = dict.fromkeys(op.id for op in ops if isinstance(op, DropNode))
+    dropped = dict.fromkeys(op.id for op in ops if type(op) is DropNode)
     found: dict[str, str] = {}
-    for op in ops:
-        if isinstance(op, PutNode) and op.base == 0 and op.id not in found:
+    for op in ops if dropped else ():
+        if type(op) is PutNode and op.base == 0 and op.id not in found:
             former = former_ids_of(op.set)
             old = next((one for one in dropped if one in former), "")
             if old:
                 found[op.id] = old
                 del dropped[old]
     return found
-
-
-def _seen(field: Field | None) -> tuple[str, ...]:
-    return field.seen if field else ()

@@ -8,7 +8,7 @@ document, deleted by a change that saw it, or waits for the creation of its enti
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import zip_longest
 from typing import Any, Final
@@ -55,9 +55,9 @@ ABSENT: Final = msgspec.UNSET
 """The value of a field that a claim unset."""
 
 
-_OF_NO_EDGE: Final = (RemoveEdge, AddMember, RedactedField)
+_OF_NO_EDGE: Final = frozenset({RemoveEdge, AddMember, RedactedField})
 """Claims on an edge that do not state it, and no field of it."""
-_OF_EXISTENCE: Final = (Delete, Keep, Rename)
+_OF_EXISTENCE: Final = frozenset({Delete, Keep, Rename})
 """Claims on whether an entity is there, and on its id."""
 
 
@@ -230,29 +230,33 @@ def _collected(present: Mapping[str, Change], documents: Documents) -> _ClaimsBy
         creation_of(change.id, claim.id): claim.id
         for change in present.values()
         for claim in change.claims
-        if isinstance(claim, Create)
+        if type(claim) is Create
     }
     stated = [creation_of(DOCUMENT, key) for key in documents.fields]
     found = _ClaimsByCreation(present, {key: _Claimed() for key in [*created, *stated]}, created, [], [], [])
     for change in present.values():
-        last: EntityRef | None = None
-        meant = list[str]()
+        last: Ref | None = None
+        meant, claimed = list[str](), list[_Claimed]()
         for at, claim in enumerate(change.claims):
-            if isinstance(claim, Create):
+            if type(claim) is Create:
                 found.claimed[creation_of(change.id, claim.id)].changes.add(change.id)
                 continue
             on = claim.on
-            if isinstance(on, EdgeRef):
+            if not isinstance(on, EntityRef):
                 found.on_edges.append((on, change.id, at, claim))
                 continue
-            if on != last:
+            if on is not last and on != last:
                 last, meant = on, _meant(change.id, on, found.claimed, documents)
+                claimed = [found.claimed[key] for key in meant]
+            if meant and isinstance(claim, SetField):  # most are
+                _note(claimed, change.id, at, claim)
+                continue
             creations = meant
-            if isinstance(claim, _OF_EXISTENCE):  # a document decides itself whether it is there and its id
+            if type(claim) in _OF_EXISTENCE:  # a document decides itself whether it is there and its id
                 creations = [key for key in creations if key in created]
             if not creations:
                 found.waiting.append(claim_name(change.id, at))
-            elif isinstance(claim, Delete):
+            elif type(claim) is Delete:
                 found.deletions.append((change.id, claim, creations))
             _note([found.claimed[key] for key in creations], change.id, at, claim)
     return found
@@ -280,7 +284,7 @@ def _note(creations: Iterable[_Claimed], change: str, at: int, claim: Claim) -> 
 
 
 def _value_of(claim: SetField | UnsetField) -> Any:
-    if isinstance(claim, UnsetField):
+    if type(claim) is UnsetField:
         return ABSENT
     return redacted_value(claim.field) if claim.is_redacted else claim.now
 
@@ -303,15 +307,7 @@ def _entity(key: str, of: list[str], subjects: _ClaimsByCreation, documents: Doc
     parts = [subjects.claimed[one] for one in of]
     created = [one for one in of if one in subjects.created_ids]
     stated = documents.fields.get(key, {})
-    fields = {
-        name: _field([one.fields.get(name, {}) for one in parts], subjects.present, stated.get(name, ABSENT))
-        for name in sorted({*stated, *(name for one in parts for name in one.fields)})
-    }
-    sets: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for one in parts:
-        for claim, (field, member) in one.members.items():
-            if claim not in one.removed:
-                sets[field][member].add(claim)
+    fields = _fields(parts, subjects.present, stated)
     names = _field([one.names for one in parts], subjects.present)
     earlier = {subjects.created_ids[one] for one in created} | {
         str(name) for one in parts for name, _ in one.names.values()
@@ -321,10 +317,7 @@ def _entity(key: str, of: list[str], subjects: _ClaimsByCreation, documents: Doc
         id=key,
         of=tuple([one if one in subjects.created_ids else DOCUMENT for one in of]),
         fields=fields,
-        sets={
-            field: {member: tuple(sorted(claims)) for member, claims in sorted(members.items())}
-            for field, members in sorted(sets.items())
-        },
+        sets=_sets(parts) if any(one.members for one in parts) else {},
         names=names,
         former_ids=tuple(sorted(earlier - {key})),
         claimed_by=frozenset().union(*[subjects.claimed[one].changes for one in created]),
@@ -332,14 +325,40 @@ def _entity(key: str, of: list[str], subjects: _ClaimsByCreation, documents: Doc
     )
 
 
-def _field(parts: Iterable[Claims], present: Collection[str], stated: Any = ABSENT) -> Field:
+def _sets(parts: Iterable[_Claimed]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the additions of the members of an entity that are left, by field and member, each in order."""
+    found: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for one in parts:
+        for claim, (field, member) in one.members.items():
+            if claim not in one.removed:
+                found[field][member].add(claim)
+    return {
+        field: {member: tuple(sorted(claims)) for member, claims in sorted(members.items())}
+        for field, members in sorted(found.items())
+    }
+
+
+def _fields(parts: Sequence[_Claimed], present: Collection[str], stated: Mapping[str, Any]) -> dict[str, Field]:
+    """Return the fields of an entity, by name, in the order of the names."""
+    if len(parts) == 1 and not stated:  # most entities are of one creation
+        found = parts[0].fields
+        return {name: _field((found[name],), present) for name in sorted(found)}
+    return {
+        name: _field([one.fields.get(name, {}) for one in parts], present, stated.get(name, ABSENT))
+        for name in sorted({*stated, *(name for one in parts for name in one.fields)})
+    }
+
+
+def _field(parts: Sequence[Claims], present: Collection[str], stated: Any = ABSENT) -> Field:
     """Return the field that claims on it give. Parts that several creations share are counted once."""
-    parts = [part for part in parts if part]
+    if len(parts) != 1:
+        parts = [part for part in parts if part]
     if len(parts) == 1 and len(parts[0]) == 1:  # most fields are
         ((change, (value, after)),) = parts[0].items()
         if not after:
-            return Field((Value(value, (change,)),), (change,), stated)
-    elif not parts:
+            own = (change,)
+            return Field((Value(value, own),), own, stated)
+    elif not any(parts):
         return Field((), (), stated)
     claims = {change: claim for part in parts for change, claim in part.items()}
     named = {one for _, after in claims.values() for one in after}
@@ -393,14 +412,14 @@ def _edges(
     Where another entity takes the place of a deleted one, a claim on a field comes along with a statement of its edge,
     and waits without one: it was not made on the edge that the other entity has.
     """
-    removed = {name for *_, claim in subjects.on_edges if isinstance(claim, RemoveEdge) for name in claim.removes}
+    removed = {name for *_, claim in subjects.on_edges if type(claim) is RemoveEdge for name in claim.removes}
     ends = dict(documents.edges)
     additions: defaultdict[str, dict[str, EdgeRef]] = defaultdict(dict)
     fields: defaultdict[str, list[EdgeClaim]] = defaultdict(list)
     of_fields: list[tuple[str, EdgeRef, EdgeClaim]] = []
     keys: dict[tuple[str, EdgeRef], str] = {}
     for ref, change, at, claim in subjects.on_edges:
-        if isinstance(claim, _OF_NO_EDGE):
+        if type(claim) in _OF_NO_EDGE:
             continue
         name = claim_name(change, at)
         if (change, ref) not in keys:
@@ -408,7 +427,7 @@ def _edges(
             keys[change, ref] = link_id(ref.type, ref.kind, from_id, to_id)
             ends[keys[change, ref]] = (ref.type, ref.kind, from_id, to_id)
         key = keys[change, ref]
-        if isinstance(claim, SetField | UnsetField):
+        if type(claim) is SetField or type(claim) is UnsetField:
             of_fields.append((key, ref, (name, change, claim)))
         elif name not in removed:
             additions[key][name] = named_by(change, ref)
@@ -436,7 +455,7 @@ def _confirmed(subjects: _ClaimsByCreation, names: _Names) -> dict[str, frozense
     """Return what the targets of edges were when somebody confirmed these, as far as no redaction took it away."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for ref, change, _, claim in subjects.on_edges:
-        if isinstance(claim, AddMember) and not claim.is_redacted:
+        if type(claim) is AddMember and not claim.is_redacted:
             found[names.id_of(change, ref)].add(claim.now)
     return {key: frozenset(members) for key, members in sorted(found.items())}
 

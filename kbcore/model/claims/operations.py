@@ -30,21 +30,18 @@ class ClaimOperations:
         if now is None or (now.of == (DOCUMENT,) and node is None):
             return [DropNode(key, node.version)] if node is not None and not node.owners else []
         wanted = self._wanted(was, now, node)
-        owned = node.owners if node else {}
-        known = {*_values(was), *contested_names(node)} if was else set(contested_names(node))
-        if was and was.former_ids:
-            known.add(FORMER_IDS)
-        unset = tuple(
-            sorted(name for name in known - wanted.keys() if node and name in node.fields and name not in owned)
-        )
         if node is None:
             if "type" not in wanted:
                 return []  # the claim of its type waits
-            return [PutNode(key, 0, {**wanted, **self._made(now)})]
+            return [PutNode(key, 0, wanted | self._made(now))]
+        known = {*_values(was), *contested_names(node)} if was else set(contested_names(node))
+        if was and was.former_ids:
+            known.add(FORMER_IDS)
+        unset = tuple(sorted(name for name in known - wanted.keys() if name in node.fields and name not in node.owners))
         changed = {
             name: value
             for name, value in wanted.items()
-            if name not in owned and not _is_as(name, node.fields.get(name, ABSENT), value)
+            if name not in node.owners and not _is_as(name, node.fields.get(name, ABSENT), value)
         }
         return [PutNode(key, node.version, changed, unset)] if changed or unset else []
 
@@ -56,29 +53,23 @@ class ClaimOperations:
             if link is None or not is_stated or was is None or not was.additions:
                 return []
             return [WithdrawLink(link.type, link.from_id, link.to_id, link.version, link.kind)]
-        owned = link.owners if link else {}
-        wanted = {name: field.shown for name, field in now.fields.items() if _is_shown(field)}
-        wanted |= self._contested(now.fields)
+        wanted = _shown_of_clients(now.fields) | self._contested(now.fields)
+        if link is None:
+            return [StateLink(now.type, now.from_id, now.to_id, 0, now.kind, wanted | self._made_edge(now))]
         known = {*_values(was), *contested_names(link)} if was else set(contested_names(link))
-        unset = tuple(
-            sorted(name for name in known - wanted.keys() if link and name in link.fields and name not in owned)
-        )
-        fields = link.fields if link else {}
+        unset = tuple(sorted(name for name in known - wanted.keys() if name in link.fields and name not in link.owners))
         changed = {
             name: value
             for name, value in wanted.items()
-            if name not in owned and not (name in fields and is_same(fields[name], value))
+            if name not in link.owners and not (name in link.fields and is_same(link.fields[name], value))
         }
         if is_stated and not changed and not unset:
             return []
-        if link is None:
-            changed |= self._made_edge(now)
-        base = link.version if link else 0
-        return [StateLink(now.type, now.from_id, now.to_id, base, now.kind, changed, unset)]
+        return [StateLink(now.type, now.from_id, now.to_id, link.version, now.kind, changed, unset)]
 
     def _wanted(self, was: Entity | None, now: Entity, node: Node | None) -> dict[str, Any]:
         """Return the fields of clients that an entity has."""
-        found = {name: field.shown for name, field in now.fields.items() if _is_shown(field)}
+        found = _shown_of_clients(now.fields)
         for name, members in now.sets.items():
             if members and name not in now.fields:
                 found[name] = list(members)
@@ -93,7 +84,8 @@ class ClaimOperations:
         return found
 
     def _contested(self, fields: Mapping[str, Field]) -> dict[str, Any]:
-        return {contested_note(name): self._alternatives(one) for name, one in fields.items() if one.is_contested}
+        contested = [name for name, one in fields.items() if len(one.values) > 1 and one.is_contested]
+        return {contested_note(name): self._alternatives(fields[name]) for name in contested}
 
     def _alternatives(self, field: Field) -> list[dict[str, Any]]:
         """Return the values of a contested field, the one that is shown first; none where it is removed."""
@@ -133,8 +125,13 @@ def _is_as(name: str, old: Any, value: Any) -> bool:
     return is_same(old, value)
 
 
-def _is_shown(field: Field) -> bool:
-    return field.stated is ABSENT and field.shown is not ABSENT
+def _shown_of_clients(fields: Mapping[str, Field]) -> dict[str, Any]:
+    """Return the values that changes give to fields, but those that a document states."""
+    return {
+        name: field.values[0].value
+        for name, field in fields.items()
+        if field.values and field.stated is ABSENT and field.values[0].value is not ABSENT
+    }
 
 
 def _values(element: Entity | Edge) -> Iterable[str]:

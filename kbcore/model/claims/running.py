@@ -144,19 +144,22 @@ class RunningClaims:
 
     def add(self, change: Change) -> None:
         """Add a change that has seen all others. What it is on, and is not known, stays so."""
-        if not all(type(claim) in _ADDED for claim in change.claims):
+        if not _ADDED.issuperset(map(type, change.claims)):
             self.forget(ids_in(change))
             return
-        last: tuple[Ref | None, _Known | None] = None, None
+        last: Ref | None = None
+        known: _Known | None = None
         for at, claim in enumerate(change.claims):
-            if isinstance(claim, Create):
+            if type(claim) is Create:
                 self._create(change.id, claim.id)
             elif isinstance(claim.on, EntityRef):
-                if claim.on is not last[0]:
-                    last = claim.on, self._named(change.id, claim.on)
-                if last[1] is None or not _claim_entity(last[1], change.id, at, claim):
+                if claim.on is not last:
+                    last, known = claim.on, self._named(change.id, claim.on)
+                    if known is not None and known.entity.of != _OF_DOCUMENT:
+                        known.claimed_by.add(change.id)
+                if known is None or not _claim_entity(known, change.id, at, claim):
                     self.forget([claim.on.id])
-                    last = claim.on, None
+                    known = None
             elif not self._claim_edge(change.id, at, claim, claim.on):
                 self._forget_edge(*_edge_of(claim.on))
 
@@ -169,7 +172,7 @@ class RunningClaims:
 
     def _claim_edge(self, change: str, at: int, claim: Claim, on: EdgeRef) -> bool:
         """Add a claim on an edge, and tell whether its state is known after it."""
-        if isinstance(claim, AddMember):  # of what a target said: nothing of the edge itself
+        if type(claim) is AddMember:  # of what a target said: nothing of the edge itself
             return True
         key, ends = _edge_of(on)
         if not (self.knows_edge(key, ends) and self._named(change, on.from_end) and self._named(change, on.to_end)):
@@ -178,13 +181,13 @@ class RunningClaims:
             self._put_edge(key, ends, None)
         known = self._edges[key]
         additions = known.edge.additions if known.edge else ()
-        if isinstance(claim, SetField | UnsetField):
+        if type(claim) is SetField or type(claim) is UnsetField:
             return bool(additions) and _set(known.fields, change, claim)
-        if isinstance(claim, AddEdge) and not additions:
+        if type(claim) is AddEdge and not additions:
             ref, names = named_by(change, on), (claim_name(change, at),)
             known.edge = Edge(key, on.type, on.kind, *ends, additions=names, fields=known.fields, ref=ref)
             return True
-        if isinstance(claim, RemoveEdge) and not known.fields and {*additions} <= {*claim.removes}:
+        if type(claim) is RemoveEdge and not known.fields and {*additions} <= {*claim.removes}:
             known.edge = None
             return True
         return False
@@ -224,14 +227,12 @@ class RunningClaims:
 
 def _claim_entity(known: _Known, change: str, at: int, claim: Claim) -> bool:
     """Add a claim on an entity, and tell whether its state is known after it."""
-    if known.entity.of != _OF_DOCUMENT:
-        known.claimed_by.add(change)
-    if isinstance(claim, SetField | UnsetField):
+    if type(claim) is SetField or type(claim) is UnsetField:
         return _set(known.fields, change, claim)
-    if not isinstance(claim, AddMember | RemoveMember):
+    if not (type(claim) is AddMember or type(claim) is RemoveMember):
         return False
     members = dict(known.sets.get(claim.field, {}))
-    if isinstance(claim, AddMember):
+    if type(claim) is AddMember:
         members[claim.now] = tuple(sorted((*members.get(claim.now, ()), claim_name(change, at))))
     else:
         left = [(one, tuple([name for name in names if name not in claim.removes])) for one, names in members.items()]
@@ -252,7 +253,7 @@ def _edge_of(ref: EdgeRef) -> tuple[str, Ends]:
 def _set(fields: dict[str, Field], change: str, claim: SetField | UnsetField) -> bool:
     """Give a field the value of a claim of the last change, and tell whether no other one is left beside it."""
     field, own = fields.get(claim.field), (change,)
-    value = Value(claim.now if isinstance(claim, SetField) else ABSENT, own)
+    value = Value(claim.now if type(claim) is SetField else ABSENT, own)
     if field is None and not claim.after:
         fields[claim.field] = Field((value,), own)
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,24 +39,39 @@ class Subjects(msgspec.Struct, frozen=True):
 def ids_of_clients(changes: Sequence[Change]) -> AbstractSet[str]:
     """Return the ids of the entities that changes created and that are there."""
     claims = [claim for change in changes for claim in change.claims]
-    if any(isinstance(claim, Delete | Rename) for claim in claims):
+    if any(type(claim) is Delete or type(claim) is Rename for claim in claims):
         return fold(changes).entities.keys()
-    return {claim.id for claim in claims if isinstance(claim, Create)}
+    return {claim.id for claim in claims if type(claim) is Create}
 
 
-def claimed_by(change: Change) -> tuple[set[tuple[str, bool]], set[tuple[str, str]]]:
-    """Return the creations that a change has claims on, with True those that are ends of edges; and ``names_in``."""
-    keys, names = set[tuple[str, bool]](), set[tuple[str, str]]()
+class Claimed(NamedTuple):
+    """What a change has claims on.
+
+    ``keys`` are creations, with True those that are ends of edges, ``names`` each id that the change gives to a
+    creation, or knows it by, with the creation, and ``edges`` the ids at the ends of each edge.
+    """
+
+    keys: set[tuple[str, bool]]
+    names: set[tuple[str, str]]
+    edges: set[frozenset[str]]
+
+
+def claimed_by(change: Change) -> Claimed:
+    """Return what a change has claims on."""
+    found = Claimed(set(), set(), set())
+    keys, names, edges = found
     for claim in change.claims:
-        if isinstance(claim, Create):
+        if type(claim) is Create:
             creation = creation_of(change.id, claim.id)
             keys.add((creation, False))
             names.add((claim.id, creation))
-        elif isinstance(claim, Rename):
+        elif type(claim) is Rename:
             names.update((claim.now, one) for one in named_by(change.id, claim.on).of)
     for ref in refs_of(change):
-        is_end = isinstance(ref, EdgeRef)
-        for entity in entities_in(ref):
+        entities, is_end = entities_in(ref), type(ref) is EdgeRef
+        if is_end:
+            edges.add(frozenset([one.id for one in entities]))
+        for entity in entities:
             for one in entity.of:
                 if one == DOCUMENT:
                     keys.add((creation_of(DOCUMENT, entity.id), is_end))
@@ -63,7 +79,7 @@ def claimed_by(change: Change) -> tuple[set[tuple[str, bool]], set[tuple[str, st
                     creation = creation_of(change.id, entity.id) if one == SELF else one
                     keys.add((creation, is_end))
                     names.add((entity.id, creation))
-    return keys, names
+    return found
 
 
 def refs_of(change: Change) -> list[Ref]:
@@ -71,29 +87,26 @@ def refs_of(change: Change) -> list[Ref]:
     found = dict[Ref, None]()
     last: Ref | None = None
     for claim in change.claims:
-        if not isinstance(claim, Create) and claim.on is not last:
-            last = claim.on
-            found[last] = None
+        if type(claim) is not Create:
+            on = claim.on
+            if on is not last and on != last:
+                last = on
+                found[on] = None
     return [*found]
 
 
 def names_in(change: Change) -> set[tuple[str, str]]:
     """Return each id that a change gives to a creation, or knows it by, with the creation."""
-    return claimed_by(change)[1]
-
-
-def edges_of(change: Change) -> set[frozenset[str]]:
-    """Return the ids of the entities at the ends of each edge that a change has claims on."""
-    return {frozenset([one.id for one in entities_in(ref)]) for ref in refs_of(change) if isinstance(ref, EdgeRef)}
+    return claimed_by(change).names
 
 
 def ids_in(change: Change) -> set[str]:
     """Return the ids of the entities that the claims of a change name."""
     found = {one.id for ref in refs_of(change) for one in entities_in(ref)}
     for claim in change.claims:
-        if isinstance(claim, Rename):
+        if type(claim) is Rename:
             found.add(claim.now)
-        elif isinstance(claim, Create):
+        elif type(claim) is Create:
             found.add(claim.id)
     return found
 
@@ -104,10 +117,8 @@ def creations_in(ref: Ref) -> Iterator[str]:
         yield from (creation_of(DOCUMENT, entity.id) if one == DOCUMENT else one for one in entity.of)
 
 
-def entities_in(ref: Ref) -> Iterator[EntityRef]:
-    """Yield the entities that a reference names: it itself, or the ends of an edge."""
-    if isinstance(ref, EdgeRef):
-        yield from entities_in(ref.from_end)
-        yield from entities_in(ref.to_end)
-    else:
-        yield ref
+def entities_in(ref: Ref) -> Sequence[EntityRef]:
+    """Return the entities that a reference names: it itself, or the ends of an edge."""
+    if isinstance(ref, EntityRef):
+        return (ref,)
+    return (*entities_in(ref.from_end), *entities_in(ref.to_end))
