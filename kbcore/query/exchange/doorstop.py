@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kbcore.extract.links import RELATES_TO
 from kbcore.model.statuses import RETIRED
-from kbcore.query.exchange.graph import CORE_TEXTS, TEXT, Graph, attributes_of, relations, status_of
+from kbcore.query.exchange.graph import CORE_TEXTS, TEXT, Graph, attributes_of, relations, status_of, urls_of
 from kbcore.text.escaping import json_text
 
 PARENT: Final = "parent"
@@ -90,7 +90,7 @@ def _item(
         "type": entity["type"],
     }
     item |= {name: entity[name] for name in (*CORE_TEXTS, "tags", "text_ref") if entity.get(name)}
-    item |= {"urls": entity["links"]} if entity.get("links") else {}
+    item |= {"urls": urls} if (urls := urls_of(entity)) else {}
     item |= {"relations": others} if others else {}
     return {**item, **{name: value for name, value in attributes.items() if not _NOT_YAML.search(str(value))}}
 

@@ -72,6 +72,12 @@ def status_of(entity: dict[str, Any]) -> str:
     return status.split(maxsplit=1)[0] if _SUPERSEDING.match(status.strip()) else status
 
 
+def urls_of(entity: dict[str, Any]) -> list[str]:
+    """Return the links of an entity that are read as URLs again; one with a space in it would be read as an id."""
+    targets = ((one, parse_target(one, "")) for one in entity.get("links", ()))
+    return [one for one, target in targets if target.is_url and target.text == one]
+
+
 def relations(graph: Graph, ids: Collection[str]) -> Iterator[tuple[dict[str, Any], str, str]]:
     """Yield the edges between these entities that a file can state, each with its edge type and its kind.
 

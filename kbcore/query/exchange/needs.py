@@ -12,7 +12,7 @@ from kbcore.extract.links import RELATES_TO
 from kbcore.extract.sources import profiles
 from kbcore.extract.sources.entry import folded
 from kbcore.model.schema import CORE
-from kbcore.query.exchange.graph import CORE_TEXTS, TEXT, Graph, attributes_of, relations, status_of
+from kbcore.query.exchange.graph import CORE_TEXTS, TEXT, Graph, attributes_of, relations, status_of, urls_of
 from kbcore.text.escaping import json_text
 
 _VERSION: Final = "1.0"
@@ -45,8 +45,8 @@ def to_needs(graph: Graph) -> bytes:
         if entity["type"] not in CORE.entities:
             need[_TYPE] = entity["type"]
         need |= {name: entity[name] for name in (*CORE_TEXTS, "text_ref") if entity.get(name)}
-        if entity.get("links"):
-            need["urls"] = entity["links"]
+        if urls := urls_of(entity):
+            need["urls"] = urls
         needs[entity["id"]] = {**need, **attributes}
     for edge, type_, kind in relations(graph, needs):
         if type_ not in CORE.edges and "," in edge["to"]:

@@ -15,7 +15,17 @@ from xml.sax.saxutils import quoteattr
 from kbcore.extract.links import DEFAULT_KIND, RELATES_TO
 from kbcore.extract.sources import profiles
 from kbcore.extract.sources.entry import folded
-from kbcore.query.exchange.graph import CORE_TEXTS, NOT_XML, TEXT, Graph, attributes_of, moment_of, relations, status_of
+from kbcore.query.exchange.graph import (
+    CORE_TEXTS,
+    NOT_XML,
+    TEXT,
+    Graph,
+    attributes_of,
+    moment_of,
+    relations,
+    status_of,
+    urls_of,
+)
 
 _NAMESPACE: Final = "http://www.omg.org/spec/ReqIF/20110401/reqif.xsd"
 _IDENTIFIER: Final = re.compile(r"(?!_kb)[A-Za-z_][A-Za-z0-9_.-]{0,100}")
@@ -82,7 +92,7 @@ def _attributes(graph: Graph, entity: dict[str, Any], taken: frozenset[str]) -> 
         found["KB.id"] = entity["id"]
     found |= {f"KB.{name}": str(entity[name]) for name in (*CORE_TEXTS, "text_ref") if entity.get(name)}
     found |= {"KB.tags": ", ".join(entity["tags"])} if entity.get("tags") else {}
-    found |= {"KB.links": "\n".join(entity["links"])} if entity.get("links") else {}
+    found |= {"KB.links": "\n".join(urls)} if (urls := urls_of(entity)) else {}
     found |= {"ReqIF.Text": attributes.pop(TEXT)} if TEXT in attributes else {}
     found |= attributes
     return {name: text for name, text in found.items() if not NOT_XML.search(name + text)}

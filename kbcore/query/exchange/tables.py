@@ -13,7 +13,7 @@ from typing import Final
 
 from kbcore.errors import InvalidQuery
 from kbcore.extract.links import RELATES_TO
-from kbcore.query.exchange.graph import CORE_TEXTS, NOT_XML, Graph, attributes_of, relations, status_of
+from kbcore.query.exchange.graph import CORE_TEXTS, NOT_XML, Graph, attributes_of, relations, status_of, urls_of
 from kbcore.text.escaping import csv_cell
 
 PACKAGE: Final = "XlsxWriter"
@@ -65,7 +65,7 @@ def _rows(graph: Graph, unfit: re.Pattern[str] = _NOTHING) -> list[list[str]]:
         texts = {name: str(entity.get(name) or "") for name in ("id", "type", "title", *CORE_TEXTS, "text_ref")}
         row = {**texts, "status": status_of(entity), **attributes_of(graph, entity)}
         row["tags"] = ", ".join(entity.get("tags", ()))
-        row["links"] = "\n".join(entity.get("links", ()))
+        row["links"] = "\n".join(urls_of(entity))
         rows[entity["id"]] = {name: cell for name, cell in row.items() if not unfit.search(f"{name}\n{cell}")}
     columns = sorted({name for row in rows.values() for name in row} - {*_FIRST})
     for edge, type_, kind in relations(graph, rows):

@@ -112,6 +112,7 @@ def hostile_graphs(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[dict[str
 @example(
     graph=([{"id": "R-1", "type": "req", "title": "\ufffe", "status": "a", "links": ['https://x.org/@"\ufffe']}], [])
 )
+@example(graph=([{"id": "R-1", "type": "req", "title": "a", "status": "a", "links": ["https://x.org/0 0"]}], []))
 def test_no_format_says_of_a_hostile_graph_what_is_not_there(
     format_: Format, graph: tuple[list[dict[str, Any]], list[dict[str, Any]]]
 ) -> None:
