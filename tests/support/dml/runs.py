@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,6 +15,9 @@ from kbcore.dml.model import Message
 from tests.support.logic.engines import is_running
 from tests.support.logic.workspaces import children_of
 from tests.support.repository.repos import git_env
+
+_MARKS = ("kb_server", "launcher.js", "native-", "read -r line")
+"""Parts of the commands of engines and of what watches over them."""
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -78,12 +82,29 @@ async def ran_async(code: str, engine: Mapping[str, str], **options: Any) -> Ran
 
 
 async def none_left(within_s: float = 2.0) -> None:
-    """Wait until this process has no child any more; fail where it takes longer."""
+    """Wait until this process has no engine any more; fail where it takes longer.
+
+    Other tests in this process may have left children of other kinds.
+    """
     loop = asyncio.get_running_loop()
     until = loop.time() + within_s
-    while left := [pid for pid in children_of(os.getpid()) if is_running(pid)]:
+    while left := _engines():
         assert loop.time() < until, left
         await asyncio.sleep(0.01)
+
+
+def _engines() -> list[str]:
+    """Return the commands of the engines that this process has started."""
+    running = [_words(pid) for pid in children_of(os.getpid()) if is_running(int(pid))]
+    return [words for words in running if any(mark in words for mark in _MARKS)]
+
+
+def _words(pid: str) -> str:
+    """Return the command of a process, "" where it has just ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def body(goals: str, *clauses: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -114,6 +115,10 @@ def children_of(pid: int) -> list[str]:
     """Return the numbers of the processes that a process has started."""
     lists = [*Path(f"/proc/{pid}/task").glob("*/children")]
     if lists:
-        return [number for one in lists for number in one.read_text(encoding="ascii").split()]
-    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
-    return found.stdout.split()
+        found: list[str] = []
+        for one in lists:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+                found += one.read_text(encoding="ascii").split()
+        return found
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return listed.stdout.split()
