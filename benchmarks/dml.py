@@ -14,9 +14,9 @@ from typing import Any
 from benchmarks.inside import series_of
 from benchmarks.measure import Sample, call, in_turns
 from benchmarks.place import Place
-from benchmarks.prolog import Bare, bare_engine
+from benchmarks.prolog import Bare, bare_engine, usable_engines
 from benchmarks.table import Row
-from tests.support.logic.engines import ENGINES, engine_variables, why_missing
+from tests.support.logic.engines import engine_variables
 
 STEP = 15.0
 """The most that a step of a program may cost against the bare engine."""
@@ -35,11 +35,7 @@ _CLAUSES = (
 def run(place: Place) -> list[Row]:
     """Measure each engine of this machine; say on standard error which is missing."""
     rows = []
-    for engine in ENGINES:
-        missing = why_missing(engine)
-        if missing:
-            print(missing, file=sys.stderr)
-            continue
+    for engine in usable_engines():
         variables = json.dumps(engine_variables(engine))
         for one in place.answer("-m", "benchmarks.dml", engine, variables, str(place.sizes.rounds)):
             kb, floor = series_of(one.pop("taken"))

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count as counting
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,14 +38,20 @@ _FLOOR = Path(__file__).with_name("floor_prolog")
 _SETTINGS = '{"logic": {"maxClauses": 1000000}}'
 
 
-def run(place: Place) -> list[Row]:
-    """Measure each engine of this machine; say on standard error which is missing."""
-    rows = []
+def usable_engines() -> Iterator[str]:
+    """Yield the engines of this machine; say on standard error which is missing."""
     for engine in ENGINES:
         missing = why_missing(engine)
         if missing:
             print(missing, file=sys.stderr)
-            continue
+        else:
+            yield engine
+
+
+def run(place: Place) -> list[Row]:
+    """Measure each engine of this machine; say on standard error which is missing."""
+    rows = []
+    for engine in usable_engines():
         root = place.copy_of(place.store(place.sizes.graph), f"prolog-{engine}")
         (root / ".kb" / "config.json").write_text(_SETTINGS, encoding="utf-8")
         sizes = json.dumps({name: getattr(place.sizes, name) for name in Sizes.__struct_fields__})

@@ -81,7 +81,7 @@ MAX_PROGRAM_WRITTEN_BYTES: Final = 256 * MIB
 MAX_CONVERSATION_CHARS: Final = 128 * MIB
 """All messages of a run, those that its program has undone included."""
 MAX_TOOL_RESULT_CHARS: Final = 100_000
-"""Of the result of a tool, what a model is told."""
+"""Of the result of a tool, what is sent to a model."""
 MIN_ADDRESS_BYTES: Final = 768 * MIB
 """Address space that a process of KB needs, where that is limited (`ulimit -v`)."""
 DATABASE_ROOM_BYTES: Final = 128 * MIB

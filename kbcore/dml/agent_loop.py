@@ -12,7 +12,7 @@ import msgspec
 
 from kbcore.dml.memory import Memory
 from kbcore.dml.model import Message, ToolCall, ToolSpec, Turn
-from kbcore.dml.values import is_of_type, schema_of_type, text_of
+from kbcore.dml.values import fault_of, is_of_type, schema_of_type, text_of
 from kbcore.limits import MAX_TOOL_RESULT_CHARS
 from kbcore.text.wording import pluralize
 
@@ -43,7 +43,7 @@ class Output(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A task: what the model is told, and the outputs."""
+    """A task: the text for the model, and the outputs."""
 
     text: str
     outputs: tuple[Output, ...]
@@ -69,7 +69,7 @@ class Services(msgspec.Struct, frozen=True):
     """The tools that the program defines, as the model may call them here."""
     ask_model: Callable[[Sequence[Message], Sequence[ToolSpec]], Awaitable[Turn]]
     call_tool: Callable[[ToolCall, int], Awaitable[str]]
-    """Calls a tool of the program for a conversation (its node), and returns what the model is told."""
+    """Calls a tool of the program for a conversation (its node), and returns the reply to the model."""
     ask_user: Callable[[str], Awaitable[str]] | None
     most_rounds: int
 
@@ -90,13 +90,15 @@ async def run_task(task: Task, node: int, services: Services) -> tuple[Done | Fa
             continue
         finished: bool | None = None
         for at, call in enumerate(turn.calls):
-            if call.name == FINISH and not call.problem:
+            if problem := call.problem or fault_of(call.arguments):
+                reply = f"The arguments cannot be read: {problem}"
+            elif call.name == FINISH:
                 success = call.arguments.get("success")
-                told = "" if isinstance(success, bool) else "`success` is true or false."
+                reply = "" if isinstance(success, bool) else "`success` is true or false."
                 finished = success if isinstance(success, bool) else finished
             else:
-                told = await _called(turn.calls[at:], node, task, results, services)
-            node = memory.add(node, Message("tool", told or "ok", (), call.id, call.name))
+                reply = await _called(turn.calls[at:], node, task, results, services)
+            node = memory.add(node, Message("tool", reply or "ok", (), call.id, call.name))
         if finished is False:
             return Failed("the model gave it up"), node
         if finished:
@@ -112,10 +114,8 @@ async def run_task(task: Task, node: int, services: Services) -> tuple[Done | Fa
 
 
 async def _called(calls: Sequence[ToolCall], node: int, task: Task, results: dict[str, Any], services: Services) -> str:
-    """Return what the model is told about the first of the calls that a turn has left, which is no `finish`."""
+    """Return the reply to the first of the calls that a turn has left: one that can be read, and no `finish`."""
     call = calls[0]
-    if call.problem:
-        return f"The arguments cannot be read: {call.problem}"
     if call.name == SET_RESULT:
         return _set_result(call.arguments, task, results)
     if call.name == ASK_USER and services.ask_user is not None:
@@ -144,7 +144,7 @@ def _set_result(arguments: dict[str, Any], task: Task, results: dict[str, Any]) 
 
 
 def _request(task: Task) -> str:
-    """Return what the model is told to do."""
+    """Return the text of the task for the model, with the outputs."""
     if not task.outputs:
         return task.text
     named = "\n".join(f"- `{one.name}`" + ("" if one.type == "any" else f": {one.type}") for one in task.outputs)

@@ -184,7 +184,7 @@ class _Check:
         for failed in self._reply["failed"]:
             clause = clauses.get(failed["start"], {})
             if code_of(failed) in {_load_code(part) for part in clause.get("parts", ())}:
-                continue  # told at the very goal
+                continue  # reported at the very goal
             begin, end = clause.get("head", (clause.get("at", failed["start"]), failed["end"]))
             yield self._of_engine(failed, self._lines.place(begin, end))
 
@@ -226,7 +226,7 @@ class _Check:
 
     def _unknown(self, name: str, place: Place) -> Iterator[Finding]:
         if name.rpartition("/")[0] in self._unread_names:
-            return  # told where its clause cannot be read
+            return  # reported where its clause cannot be read
         severity: Severity = "warning" if self._reply["adds_any"] else "error"
         yield self._finding("unknown_predicate", place, name, remedy=self._near(name), severity=severity)
 

@@ -23,7 +23,7 @@ from kbcore.text.wording import pluralize
 
 MOST_ATTEMPTS: Final = 3
 _MOST_SHOWN: Final = 20
-"""Faults of an attempt that the model is told of."""
+"""Faults of an attempt that are sent to the model."""
 _SUBMIT: Final = ToolSpec(
     "submit_program",
     "Hand in the whole program.",
@@ -88,7 +88,7 @@ async def compile_description(
 
 
 def instructions(tools: Sequence[Tool]) -> str:
-    """Return what a model is told of the language and of the tools that there are."""
+    """Return the instructions for a model: the language, and the tools that there are."""
     listed = "\n".join(
         f"- {tool.name}({', '.join(tool.parameters.get('properties', {}))}): {tool.description}" for tool in tools
     )
@@ -132,10 +132,10 @@ def _program_in(turn: Turn) -> tuple[str, ToolCall | None]:
     return fenced[1] if fenced else "", None
 
 
-def _replies(turn: Turn, call: ToolCall | None, told: str) -> list[Message]:
+def _replies(turn: Turn, call: ToolCall | None, reply: str) -> list[Message]:
     """Return the messages after a turn: an answer to each of its calls, the faults in that of the program's."""
-    found = [Message("tool", told if one is call else "It is not used.", (), one.id, one.name) for one in turn.calls]
-    return found if call else [*found, Message("user", told)]
+    found = [Message("tool", reply if one is call else "It is not used.", (), one.id, one.name) for one in turn.calls]
+    return found if call else [*found, Message("user", reply)]
 
 
 def _faults(problems: Sequence[Problem]) -> str:

@@ -12,7 +12,7 @@ EventType = Literal["output", "log", "answer", "input_required", "error", "finis
 Outcome = Literal["success", "failure", "error"]
 
 CHANNELS: Final[frozenset[str]] = frozenset({"stream", "tool_call", "trace"})
-"""Events that are only told where they were asked for."""
+"""Events that are only sent where they were asked for."""
 
 
 class Event(msgspec.Struct, frozen=True):

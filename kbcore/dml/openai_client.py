@@ -337,9 +337,9 @@ def _failure(error: Exception, timeout_s: float, beginning: bytes) -> Failure:
         said = "closed the connection" if is_reached else "could not be reached"
         return Failure(kind, f"{said}: {_innermost(error)}")
     if kind in {"broken", "unreadable"}:
-        told = beginning.decode("utf-8", "replace").strip()
+        text = beginning.decode("utf-8", "replace").strip()
         said = "an answer that is not complete" if kind == "broken" else "an answer that is no chat completion"
-        begins = f"begins with: {told}" if told else "is empty"
+        begins = f"begins with: {text}" if text else "is empty"
         return Failure(kind, f"gave {said} ({_first_line(error)}). The answer {begins}", _wait_s(error))
     return Failure(kind, f"ended its answer with an error: {error}", _wait_s(error))
 

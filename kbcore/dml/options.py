@@ -27,6 +27,6 @@ class Options(msgspec.Struct, frozen=True):
     on_input: OnInput | None
     budget: Budget
     channels: frozenset[str]
-    """The types of ``events.CHANNELS`` that are told."""
+    """The types of ``events.CHANNELS`` that are sent."""
     file: str
     env: Mapping[str, str]

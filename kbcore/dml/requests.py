@@ -67,7 +67,7 @@ class Requests:
         self.memory = Memory()
         self.spent = Spent(options.budget)
         self.model_failure: ModelFailed | None = None
-        """The last failure of the model that the program was told of."""
+        """The last failure of the model that was raised in the program."""
 
     async def converse(self, text: str, last: str) -> dict[str, Any]:
         """Send a request to the engine and answer those of the program, until it replies with the status ``last``.
@@ -221,7 +221,7 @@ class Requests:
         await self.tell(Event("stream", text))
 
     async def _call_tool(self, call: ToolCall, node: int) -> str:
-        """Return what a model is told of a tool of the program: its result, or why there is none.
+        """Return the reply to the call of a tool of the program: its result, or why there is none.
 
         Raises:
             _Again: the tool ended with an error that is not the model's: the goal of the task ends with it.
@@ -239,7 +239,7 @@ class Requests:
             return "The tool failed."
         if reply["kind"] == "inference_limit":
             raise self.spent.steps_exceeded()
-        if reply["kind"] in {"answered_limit", "model_error"} or reply["kind"].endswith("_limit"):
+        if reply["kind"] == "model_error" or reply["kind"].endswith("_limit"):
             raise _Again(reply["number"])
         said, _ = sentence(reply)
         await self.tell(Event("log", f"The tool `{call.name}` ended with an error: {said}", code="tool_failed"))

@@ -142,7 +142,7 @@ class Run:
                 await asyncio.wait({waiting, worker}, return_when=asyncio.FIRST_COMPLETED)
                 if not waiting.done() and worker.done() and self._events.empty():
                     waiting.cancel()
-                    worker.result()  # a defect of KB: the worker told no last event
+                    worker.result()  # a defect of KB: the worker sent no last event
                 event = await waiting
                 yield event
                 if event.type == "finished":

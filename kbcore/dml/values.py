@@ -64,6 +64,15 @@ def term_of(given: Any, nesting: int = MAX_VALUE_NESTING) -> str:
     raise NotAValue(f"it is of the type {type(given).__name__}")
 
 
+def fault_of(given: Any) -> str:
+    """Return why a value cannot be a term, "" where it can."""
+    try:
+        term_of(given)
+    except NotAValue as error:
+        return str(error)
+    return ""
+
+
 def builtins_of(given: Any) -> Any:
     """Return a value as dicts, lists, texts, numbers, booleans and None.
 

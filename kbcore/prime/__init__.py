@@ -1,4 +1,4 @@
-"""Owns what an agent is told when it begins: the branch, what changed since its last record, tasks, and what binds it.
+"""Owns the briefing of an agent that begins: the branch, what changed since its last record, tasks, and what binds it.
 
 Offers the reading of a briefing and its forms within a budget of tokens. Writes nothing, and reads no files by itself.
 """

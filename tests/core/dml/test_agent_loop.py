@@ -110,3 +110,17 @@ def test_the_tools_that_a_model_is_offered_have_a_schema() -> None:
     }  # fmt: skip
     _, model, _ = ended([], GIVES_UP)
     assert model.tool_names(0) == ["look", "finish"]
+
+
+def nested(times: int) -> Any:
+    value: Any = []
+    for _ in range(times):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("bad", [nested(300), float("nan"), float("inf"), {"a": nested(300)}])
+def test_a_value_that_no_term_can_have_is_answered_with_the_reason(bad: Any) -> None:
+    found, model, _ = ended([X], does(store("X", bad)), does(call("look", at=bad)), done(X=1))
+    assert found == Done((1,))
+    assert [asked[-1].text[:29] for asked in model.asked[1:]] == ["The arguments cannot be read:"] * 2

@@ -198,3 +198,12 @@ def test_text_and_calls_of_one_turn_both_count(engine: Engine) -> None:
     assert found.logs == ["1"]
     found = ran(body('task("t", X), log("{X}")'), engine, model=model)
     assert found.messages[1:] == ["assistant: thinking", "tool: ok", "assistant: done", "tool: ok"]
+
+
+def test_a_value_of_the_model_that_no_term_can_have_does_not_end_the_run(engine: Engine) -> None:
+    deep: list[object] = []
+    for _ in range(300):
+        deep = [deep]
+    code = "tool(same(X, X)).\n" + body('task("t", X), log(X)')
+    found = ran(code, engine, model=Script(does(store("X", deep)), does(call("same", arg1=deep)), done(X=1)))
+    assert (found.outcome, found.logs) == ("success", ["1"])
