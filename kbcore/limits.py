@@ -102,6 +102,10 @@ FILES_CHECK_S: Final = 60.0
 MAX_BASE_ROWS_PER_BYTE: Final = 8
 """Rows of all tables of a cached view for each byte of its file: more are a file that is made to take for ever."""
 MAX_TRAVERSAL_DEPTH: Final = 50
+MAX_MATRIX_STEPS: Final = 6
+"""Edges from an entity of a row of a traceability matrix to one of its columns."""
+MAX_MATRIX_CELLS: Final = 100
+"""Entities at the end of one row of a traceability matrix that are named; the others are counted."""
 MAX_AFFECTED: Final = 100_000
 """Entities that one ``kb impact`` looks at."""
 MAX_CONTEXT_FACTS: Final = 2_000

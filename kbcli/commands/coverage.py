@@ -26,7 +26,8 @@ def run(
     ctx: typer.Context,
     *,
     by: Annotated[
-        Literal["requirement", "component", "tag", "priority", "owner"], typer.Option("--by", help="What makes a row.")
+        Literal["requirement", "component", "tag", "priority", "owner", "folder"],
+        typer.Option("--by", help="What makes a row."),
     ] = "requirement",
     tag: Tags = None,
     status: Status = None,
@@ -119,6 +120,7 @@ def _report(
     as_of = None if seq == view.seq else seq
     covered = coverage.read(view.rows, as_of, asked)
     groups_of = coverage.read_components(view.rows, as_of) if by == "component" else {}
+    groups_of = coverage.read_folders(view.rows, as_of) if by == "folder" else groups_of
     if by == "owner":
         owned = read_owners(view.rows, as_of, [one.id for one in covered.requirements], of_files)
         groups_of = {id_: one.owners for id_, one in owned.items()}

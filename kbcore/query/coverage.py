@@ -23,9 +23,9 @@ from kbcore.text.suggest import near_ones
 from kbcore.view.tables import Rows
 
 State = Literal["yes", "no", "not_applicable"]
-By = Literal["requirement", "component", "tag", "priority", "owner"]
+By = Literal["requirement", "component", "tag", "priority", "owner", "folder"]
 
-_ENDS: Final = {
+ENDS: Final = {
     "specified": ("specified_by", "from_id", "to_id"),
     "verified": ("verified_by", "from_id", "to_id"),
     "implemented": ("implements", "to_id", "from_id"),
@@ -130,7 +130,7 @@ def read(rows: Rows, at: int | None, asked: Query = Query()) -> Covered:  # noqa
         f"(select edge, {near} as id, list({far} order by {far}) as ids from "  # noqa: S608 - fixed names
         f"(select type as edge, from_id, to_id from {statement.link} where is_resolved and type = '{edge}') "
         "group by 1, 2)"
-        for edge, near, far in _ENDS.values()
+        for edge, near, far in ENDS.values()
     ]
     joins = " ".join(f"left join {part} {name} on {name}.id = n.id" for name, part in zip(ASPECTS, shown, strict=True))
     select = (
@@ -210,15 +210,27 @@ def read_components(rows: Rows, at: int | None) -> dict[str, tuple[str, ...]]:
     return {req: tuple(names) for req, names in components.items()}
 
 
+def read_folders(rows: Rows, at: int | None) -> dict[str, tuple[str, ...]]:
+    """Return the folder of the file that states each requirement, ``.`` for the top; none where no file does."""
+    statement = sql.statement(at)
+    found = rows(
+        f"select n.id, n.path from {statement.node} n "  # noqa: S608 - fixed names
+        f"where n.type = {statement.bind(REQUIREMENT)} and n.path <> ''",
+        statement.params,
+    )
+    return {id_: (path.rpartition("/")[0] or ".",) for id_, path in found}
+
+
 def groups(covered: Covered, by: By, groups_of: Mapping[str, Sequence[str]]) -> list[CoverageGroup]:
     """Return the requirements in groups, those that belong nowhere last; one in several groups counts in each.
 
-    ``groups_of`` has the components, or the owners, of requirements by their ids, for these two.
+    ``groups_of`` has the components, the owners or the folders of requirements by their ids, for these three.
     """
     names: Mapping[By, Callable[[Requirement], Iterable[str]]] = {
         "requirement": lambda one: (one.id,),
         "component": lambda one: groups_of.get(one.id, ()),
         "owner": lambda one: groups_of.get(one.id, ()),
+        "folder": lambda one: groups_of.get(one.id, ()),
         "tag": lambda one: one.tags,
         "priority": lambda one: (one.priority.lower(),) if one.priority else (),
     }
