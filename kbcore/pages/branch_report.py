@@ -1,0 +1,119 @@
+"""The report of a branch: all that its pages show, read at one seq."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore import __version__
+from kbcore.model.schema import ASPECTS
+from kbcore.pages.entity import EntityPage, read_entity_pages
+from kbcore.pages.overview import Overview, read_overview
+from kbcore.query import Query, coverage
+from kbcore.query.conflicts import Conflict, find_conflicts
+from kbcore.query.coverage import By, CoverageGroup, Covered
+from kbcore.query.matrix import ASPECT_STEPS, Matrix, MatrixRequest, read_matrix
+from kbcore.query.owning import read_owners
+from kbcore.rules import CheckReport
+from kbcore.text.code_owners import NONE, CodeOwners
+from kbcore.view.view import View
+
+GROUPS: Final[tuple[By, ...]] = ("owner", "tag", "component", "folder", "priority")
+"""What the requirements of the page of coverage are grouped by."""
+_ALL: Final = 10_000_000
+"""More rows than a branch can have."""
+
+
+class BranchReport(msgspec.Struct, frozen=True):
+    """All that the pages of a branch show, read at one seq.
+
+    ``at`` is the time of its last record, ``commit`` the commit that this was recorded at ("" where none is known).
+    ``groups`` has the requirements by each of ``GROUPS``, ``matrices`` one for each aspect, ``changes`` what differs
+    since ``since`` as ``kb diff`` has it, None where no point was given.
+    """
+
+    branch: str
+    seq: int
+    at: str
+    commit: str
+    overview: Overview
+    covered: Covered
+    groups: Mapping[By, list[CoverageGroup]]
+    matrices: Mapping[str, Matrix]
+    check: CheckReport
+    conflicts: tuple[Conflict, ...]
+    entities: Mapping[str, EntityPage]
+    since: str = ""
+    changes: Mapping[str, Any] | None = None
+    version: str = __version__
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as JSON."""
+        return {
+            "branch": self.branch,
+            "seq": self.seq,
+            "at": self.at,
+            **({"commit": self.commit} if self.commit else {}),
+            "kb": self.version,
+            "overview": self.overview.as_json(),
+            "requirements": [one.as_json() for one in self.covered.requirements],
+            "coverage": {
+                by: [{"name": one.name, **one.as_json()} for one in groups] for by, groups in self.groups.items()
+            },
+            "matrices": {name: one.as_json() for name, one in self.matrices.items()},
+            "check": self.check.as_json(),
+            "conflicts": [one.as_json() for one in self.conflicts],
+            "entities": {id_: page.as_json() for id_, page in self.entities.items()},
+            **({"since": self.since, "changes": dict(self.changes)} if self.changes is not None else {}),
+        }
+
+
+def read_report(view: View, branch: str, check: CheckReport, of_files: CodeOwners = NONE) -> BranchReport:
+    """Return the report of the branch of a view, whose rules were run; ``of_files`` are the owners of its files.
+
+    The number of statements does not depend on the number of entities.
+    """
+    covered = coverage.read(view.rows, None)
+    conflicts = tuple(find_conflicts(view))
+    ids = [row[0] for row in view.rows("select id from node order by id", [])]
+    [(at, commit)] = view.rows(
+        "select coalesce(max(written_at), ''), coalesce(max_by(commit, seq), '') from record", []
+    )
+    return BranchReport(
+        branch,
+        view.seq,
+        at,
+        commit,
+        read_overview(view, covered, check, conflicts),
+        covered,
+        group_requirements(view, covered, of_files),
+        {aspect: read_matrix(view.rows, None, _matrix_of(aspect)) for aspect in ASPECTS},
+        check,
+        conflicts,
+        read_entity_pages(view, ids, check),
+    )
+
+
+def group_requirements(
+    view: View, covered: Covered, of_files: CodeOwners, by: Sequence[By] = GROUPS
+) -> dict[By, list[CoverageGroup]]:
+    """Return the requirements in groups, by each of ``by``."""
+    ids = [one.id for one in covered.requirements]
+    found: dict[By, list[CoverageGroup]] = {}
+    for one in by:
+        groups_of: Mapping[str, Sequence[str]] = {}
+        if one == "owner":
+            owned = read_owners(view.rows, None, ids, of_files)
+            groups_of = {id_: owners.owners for id_, owners in owned.items()}
+        elif one == "component":
+            groups_of = coverage.read_components(view.rows, None)
+        elif one == "folder":
+            groups_of = coverage.read_folders(view.rows, None)
+        found[one] = coverage.groups(covered, one, groups_of)
+    return found
+
+
+def _matrix_of(aspect: str) -> MatrixRequest:
+    return MatrixRequest(Query(type="req"), (ASPECT_STEPS[aspect],), limit=_ALL)

@@ -1,0 +1,145 @@
+"""What the pages of the report and of the explorer have in common: plain data to the values of a template, and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+from markupsafe import Markup
+
+from kbcore.model.schema import ASPECTS
+from kbcore.pages.entity import EdgeLine, EntityPage
+from kbcore.query.coverage import Requirement
+from kbcore.query.drawing import svg
+from kbcore.query.section import Arrow, Section
+from kbcore.query.subject import Subject
+from kbcore.rules import Violation
+from kbweb.links import Links
+from kbweb.rendering import render
+
+MAX_IN_PICTURE: Final = 30
+"""Entities of a picture of a report, which has many."""
+MAX_CELLS: Final = 20
+"""Entities that one cell of the table of requirements names."""
+
+_HIDDEN_FIELDS: Final = frozenset({"id", "title", "type", "status", "version", "contested", "links"})
+
+
+class Detail(msgspec.Struct, frozen=True):
+    """How much the page of an entity shows: a picture, its last records, and at most so many edges."""
+
+    has_picture: bool = True
+    has_records: bool = True
+    edges: int = 1_000
+
+
+WHOLE: Final = Detail()
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One aspect of a requirement, as the table shows it."""
+
+    state: str
+    ids: tuple[str, ...]
+    more: int
+    reason: str
+    failing: tuple[str, ...] = ()
+
+
+class RequirementLine(msgspec.Struct, frozen=True):
+    """A row of the table of requirements."""
+
+    requirement: Requirement
+    cells: tuple[Cell, ...]
+
+    @property
+    def has_hole(self) -> bool:
+        """Return whether an aspect that applies is shown by nothing."""
+        return any(cell.state == "no" for cell in self.cells)
+
+
+def requirement_lines(requirements: Iterable[Requirement]) -> list[RequirementLine]:
+    """Return the rows of the table of requirements."""
+    return [RequirementLine(one, tuple(_cell(one, aspect) for aspect in ASPECTS)) for one in requirements]
+
+
+def by_rule(violations: Sequence[Violation]) -> list[tuple[str, list[Violation]]]:
+    """Return violations by their rule, in the order in which they come."""
+    return [(rule, list(found)) for rule, found in groupby(violations, key=lambda one: one.rule)]
+
+
+def _cell(one: Requirement, aspect: str) -> Cell:
+    ids: tuple[str, ...] = getattr(one, aspect)
+    failing = tuple(test.id for test in one.failing) if aspect == "verified" else ()
+    return Cell(
+        one.state(aspect),
+        ids[:MAX_CELLS],
+        max(0, len(ids) - MAX_CELLS),
+        one.not_applicable.get(aspect, ""),
+        failing[:MAX_CELLS],
+    )
+
+
+class _Shown(msgspec.Struct, frozen=True):
+    """The page of an entity, as its template takes it."""
+
+    subject: Subject
+    fields: list[tuple[str, Any]]
+    text: str
+    directions: list[tuple[str, list[EdgeLine]]]
+    edges_left: int
+    violations: tuple[Violation, ...]
+    conflicts: tuple[Any, ...]
+    picture: Markup
+    records: tuple[Any, ...]
+    records_total: int
+
+
+def entity_html(page: EntityPage, links: Links, detail: Detail = WHOLE, text: str = "") -> Markup:
+    """Return the page of an entity; ``text`` is that of its document."""
+    fields = [
+        (name, value) for name, value in page.facts.items() if name not in {*_HIDDEN_FIELDS, "attributes", "metadata"}
+    ]
+    fields += [
+        (name if prefix == "attributes" else f"{prefix}.{name}", value)
+        for prefix in ("attributes", "metadata")
+        for name, value in page.facts.get(prefix, {}).items()
+    ]
+    kept = page.edges[: detail.edges]
+    shown = _Shown(
+        page.subject,
+        fields,
+        text,
+        [
+            ("Edges from it", [one for one in kept if one.is_outgoing]),
+            ("Edges to it", [one for one in kept if not one.is_outgoing]),
+        ],
+        len(page.edges) - len(kept),
+        page.violations,
+        page.conflicts,
+        _picture(page, links) if detail.has_picture else Markup(),
+        page.records if detail.has_records else (),
+        page.records_total,
+    )
+    return Markup(render("entity.html", links=links, page=shown))  # noqa: S704 - rendered
+
+
+def _picture(page: EntityPage, links: Links) -> Markup:
+    """Return the picture of an entity and what is next to it; nothing where that is nothing, or too much to read."""
+    others = {one.other.id: one.other for one in page.edges if one.other} | {page.subject.id: page.subject}
+    if not page.edges or len(others) > MAX_IN_PICTURE:
+        return Markup()
+    arrows = sorted({(one.type, one.kind, one.facts["from"], one.facts["to"]) for one in page.edges if one.other})
+    section = Section([*others.values()], [Arrow(*one) for one in arrows], len(others), len(arrows))
+    label = f"{page.subject.id} and what is next to it"
+    return Markup(svg(section, page.subject.id, links.entity, label))  # noqa: S704 - it escapes its texts
+
+
+def by_type(pages: Iterable[EntityPage]) -> list[tuple[str, list[EntityPage]]]:
+    """Return pages by the type of their entities."""
+    found: dict[str, list[EntityPage]] = {}
+    for page in pages:
+        found.setdefault(page.subject.type, []).append(page)
+    return sorted(found.items())

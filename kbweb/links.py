@@ -1,0 +1,63 @@
+"""Where pages are: in one file, each is an element with an id; on a server, each has an address of its own."""
+
+from __future__ import annotations
+
+from typing import Protocol
+from urllib.parse import quote, urlencode
+
+
+class Links(Protocol):
+    """The addresses of pages, as the value of ``href``."""
+
+    def page(self, name: str, **asked: str | int) -> str:
+        """Return where a page is, such as ``coverage``, with what is asked of it."""
+
+    def entity(self, id_: str) -> str:
+        """Return where the page of an entity is, "" where it has none."""
+
+    def record(self, seq: int) -> str:
+        """Return where the page of a record is, "" where it has none."""
+
+
+class FileLinks:
+    """The addresses in one file: of pages, and of the entities that have one."""
+
+    def __init__(self, entities: frozenset[str]) -> None:
+        self._entities = entities
+
+    def page(self, name: str, **asked: str | int) -> str:
+        """Return the fragment of a page; what is asked of it is chosen there."""
+        del asked
+        return f"#{name}"
+
+    def entity(self, id_: str) -> str:
+        """Return the fragment of an entity, which is the id of its element after ``#``."""
+        return f"#e/{quote(id_, safe='')}" if id_ in self._entities else ""
+
+    def record(self, seq: int) -> str:
+        """Return nothing: records have no page in a file."""
+        del seq
+        return ""
+
+
+class ServerLinks:
+    """The addresses on the server, without its name. ``kept`` goes on to each page, such as the time that is shown."""
+
+    def __init__(self, kept: dict[str, str]) -> None:
+        self._kept = kept
+
+    def page(self, name: str, **asked: str | int) -> str:
+        """Return the address of a page."""
+        return self._address("/" if name == "overview" else f"/{name}", **asked)
+
+    def entity(self, id_: str) -> str:
+        """Return the address of an entity."""
+        return self._address(f"/entity/{quote(id_, safe='')}")
+
+    def record(self, seq: int) -> str:
+        """Return the address of a record."""
+        return self._address(f"/record/{seq}")
+
+    def _address(self, path: str, **asked: str | int) -> str:
+        words = {**self._kept, **{name: str(value) for name, value in asked.items() if value != ""}}
+        return f"{path}?{urlencode(words)}" if words else path
