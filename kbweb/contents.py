@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
@@ -36,6 +36,26 @@ class Detail(msgspec.Struct, frozen=True):
 
 
 WHOLE: Final = Detail()
+
+
+class ChangedField(msgspec.Struct, frozen=True):
+    """A field before and after a change; None where it was not there, or is not any more."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+def changed_fields(change: Mapping[str, Any]) -> list[ChangedField]:
+    """Return what differs in an element of a difference; of one that came or went, its type, title and status."""
+    if "fields" in change:
+        return [ChangedField(name, one.get("before"), one.get("after")) for name, one in change["fields"].items()]
+    before, after = change["before"] or {}, change["after"] or {}
+    return [
+        ChangedField(name, before.get(name), after.get(name))
+        for name in ("type", "title", "status")
+        if name in before or name in after
+    ]
 
 
 class Cell(msgspec.Struct, frozen=True):

@@ -16,12 +16,14 @@ from markupsafe import Markup
 from kbcore.errors import InvalidQuery
 from kbcore.model.schema import ASPECTS
 from kbcore.pages.branch_report import BranchReport
-from kbweb.contents import WHOLE, Detail, by_rule, by_type, entity_html, requirement_lines
+from kbweb.contents import WHOLE, Detail, by_rule, by_type, changed_fields, entity_html, requirement_lines
 from kbweb.links import FileLinks
 from kbweb.rendering import asset, render
 
 MAX_BYTES: Final = 5_000_000
 """The size of a report."""
+GENERATOR: Final = '<meta name="generator" content="kb '
+"""What is in each report, by which one is recognized."""
 MAX_PICTURES: Final = 1_000
 """Pictures of a report: with more entities it has none."""
 _TITLES: Final = {
@@ -84,7 +86,7 @@ def _document(report: BranchReport, descriptions: Mapping[str, str], level: _Lev
         "requirements": {"aspects": ASPECTS, "requirements": requirement_lines(report.covered.requirements)},
         "violations": {"violations": by_rule(report.check.violations), "descriptions": descriptions},
         "conflicts": {"conflicts": report.conflicts},
-        "changes": {"since": report.since, "changes": report.changes},
+        "changes": {"since": report.since, "changes": report.changes, "fields_of": changed_fields},
         "entities": {"types": by_type(report.entities.values())},
     }
     contents = {name: Markup(render(f"{name}.html", **shared, **values[name])) for name in names}  # noqa: S704 - rendered

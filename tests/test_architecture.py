@@ -45,7 +45,7 @@ FLOORS = {
     """,
     "kbweb": """
         links rendering
-        contents
+        contents badge
         report
     """,
     "kbcli": """
@@ -64,6 +64,7 @@ FLOORS = {
 SHARED_FRONT_END = {
     ("kbmcp.server", "kbcli/commands/mcp.py"),
     ("kbweb.report", "kbcli/commands/report.py"),
+    ("kbweb.badge", "kbcli/commands/report.py"),
     ("kbmcp.program_tools", "kbcli/dml/program_tools.py"),
 }
 FLOOR_OF = {
@@ -189,7 +190,7 @@ OPENERS = {
     "kbcli/commands/demo.py": "the example project",
     "kbweb/rendering.py": "styles and scripts of the installed package",
     "kbcli/terminal/history.py": "what was typed at a prompt",
-    "kbcli/commands/export.py": "the file that a command is asked to write",
+    "kbcli/invocation/output_files.py": "the files that a command is asked to write",
     "kbcli/terminal/editor.py": "the text that the user edits",
     "kbcli/check/report.py": "the file that GitHub names for a job's summary",
 }

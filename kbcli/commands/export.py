@@ -50,6 +50,7 @@ def run(
     An export of everything is for an empty store. `kb merge` brings what clients wrote from one branch to another, as
     before a branch is deleted; --not-on shows it as a changeset.
     """
+    from kbcli.invocation.output_files import write_files
     from kbcli.invocation.points import read_as_of
     from kbcore.errors import InvalidQuery
     from kbcore.store.facts_export import export_at, parts
@@ -75,11 +76,11 @@ def run(
     counts, left_out = (len(exported.entities), len(exported.edges)), None
     if written == "jsonl":
         items = [*exported.entities, *exported.edges]
-        _write(session, [(file, "".join(f"{json_text(item)}\n" for item in items).encode())], force=force)
+        write_files(session, [(file, "".join(f"{json_text(item)}\n" for item in items).encode())], force=force)
     elif written == "json":
         why = {} if not_on is None else {"message": f"what clients wrote on {opened.branch}, for {not_on}"}
         texts = [(json_text(why | part, 1) + "\n").encode() for part in parts(exported)]
-        _write(session, list(zip(_names(file, len(texts)), texts, strict=True)), force=force)
+        write_files(session, list(zip(_names(file, len(texts)), texts, strict=True)), force=force)
     else:
         found = _write_exchanged(session, opened, written, file, exported, force=force)
         counts = (len(exported.entities) - len(found.entities), len(exported.edges) - len(found.edges))
@@ -95,6 +96,7 @@ def _write_exchanged(
 
     Raises: ``InvalidQuery`` for standard output where the format is no text or several files, and as ``_write``.
     """
+    from kbcli.invocation.output_files import write_files
     from kbcore.errors import InvalidQuery
     from kbcore.query.exchange.formats import BINARY, FOLDERS, exchanged
     from kbcore.text.escaping import escape_controls
@@ -109,7 +111,7 @@ def _write_exchanged(
         for line in found.named():
             session.output.note(f"  {escape_controls(line)}")
     names = [(str(Path(file) / path) if path else file, data) for path, data in found.files.items()]
-    _write(session, names, force=force, makes_folders=format_ in FOLDERS)
+    write_files(session, names, force=force, makes_folders=format_ in FOLDERS)
     if format_ in FOLDERS:
         _warn_of_others(session, [session.start / name for name, _ in names])
     return found
@@ -198,35 +200,6 @@ def _names(file: str, count: int) -> list[str]:
         raise LimitExceeded(message, hint="Name a file, or use --format jsonl.")
     path = Path(file)
     return [str(path.with_name(f"{path.stem}.{at}{path.suffix}")) for at in range(1, count + 1)]
-
-
-def _write(session: Session, contents: list[tuple[str, bytes]], *, force: bool, makes_folders: bool = False) -> None:
-    """Write files. Raises: ``InvalidQuery`` where one exists that may not be overwritten; ``StorageError``."""
-    from kbcore.errors import InvalidQuery, StorageError
-    from kbcore.storage.replacing import replace_file
-    from kbcore.text.escaping import escape_controls
-
-    paths = [(session.start / name, data) for name, data in contents if name != _STDOUT]
-    for path, _ in paths:
-        if path.is_file() and not force:
-            message = f"{escape_controls(str(path))} exists already. Nothing was written."
-            raise InvalidQuery(message, hint="Name another file, or overwrite it with --force.")
-        if path.is_symlink() and not path.exists():
-            message = f"{escape_controls(str(path))} is a link that leads to no file. Nothing was written."
-            raise InvalidQuery(message, hint="Name another file, or remove the link.")
-    for path, data in paths:
-        try:
-            if path.is_file():
-                whole = path.resolve()
-                replace_file(whole, data, whole.stat().st_mode & 0o7777)
-            else:
-                if makes_folders:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                with path.open("wb" if path.exists() else "xb") as file:
-                    file.write(data)
-        except OSError as error:
-            raise StorageError(f"{escape_controls(str(path))} cannot be written: {error.strerror}.") from error
-    session.output.stream(data.decode() for name, data in contents if name == _STDOUT)
 
 
 def _show(session: Session, file: str, entities: int, edges: int, left_out: dict[str, Any] | None) -> None:

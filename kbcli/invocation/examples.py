@@ -128,6 +128,10 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb coverage --by tag", "how far each topic is"),
         ("kb coverage --lacks verified --fail-under verified=80", "what has no test, as a gate for CI"),
     ),
+    "report": (
+        ("kb report --out report.html", "one file, to look at or to send"),
+        ("kb report --since v1.2 --format md --out -", "what changed since a release, for the summary of a job"),
+    ),
     "impact": (
         ("kb impact REQ-1", "what a change of it affects, and which tests to run"),
         ("kb impact src/shop.py:42", "the same of the symbol around a line"),

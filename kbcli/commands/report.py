@@ -1,0 +1,103 @@
+"""``kb report``: the state of the branch as one HTML file, as Markdown or as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+
+from kbcli.invocation.context import session_of
+
+if TYPE_CHECKING:
+    from kbcli.invocation.context import Opened, Session
+    from kbcore.pages.branch_report import BranchReport
+    from kbcore.text.code_owners import CodeOwners
+    from kbcore.view.view import View
+
+_DEFAULT: Final = "kb-report"
+_SUFFIXES: Final = {"html": ".html", "md": ".md", "json": ".json"}
+
+
+def run(
+    ctx: typer.Context,
+    *,
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="FILE|DIR|-", help="Where to; - is standard output.")
+    ] = _DEFAULT,
+    since: Annotated[
+        str, typer.Option("--since", metavar="POINT", help="Also show what changed since then.", show_default=False)
+    ] = "",
+    format_: Annotated[Literal["html", "md", "json"], typer.Option("--format", help="Output format.")] = "html",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is no report.")] = False,
+) -> None:
+    """Write the state of the branch as one HTML file: coverage, requirements, violations, conflicts and all entities.
+
+    The file needs no network and no server. A report that would be larger than 5 MB has fewer details, and says so. In
+    a folder the report is index.html, and badge.svg shows how many requirements are verified. The rules are run with
+    what the files say now, as `kb check` does; a POINT is what `kb diff --help` says.
+    """
+    from kbcli.invocation.bounds import check_format
+    from kbcli.invocation.points import refuse_empty
+    from kbcore.errors import FilesUnknown
+    from kbcore.limits import FILES_CHECK_S
+
+    session = session_of(ctx)
+    refuse_empty(ctx)
+    check_format(format_, {"html", "json"}, is_json=session.output.is_json)
+    opened = session.open_to_read()
+    of_files = opened.code_owners()
+    report, files = opened.read(lambda view: _read(opened, view, since, of_files), time_s=FILES_CHECK_S)
+    if files.freshness == "unknown":
+        raise FilesUnknown(f"The files cannot be judged, so no report was written. {files.reason}")
+    if session.output.is_json:
+        session.output.document(report.as_json() | files.as_json())
+        return
+    _write(session, opened, report, out, format_, force=force)
+    session.show_files(opened.branch, files)
+
+
+def _read(opened: Opened, view: View, since: str, of_files: CodeOwners) -> BranchReport:
+    """Return the report. Raises: as ``run_checks``, ``when.point_in`` and ``compare.diff``."""
+    import msgspec
+
+    from kbcore.checks import run_checks
+    from kbcore.pages.branch_report import read_report
+    from kbcore.store.history.compare import diff
+    from kbcore.store.history.moment import meant
+
+    check = run_checks(opened.workspace, view, branch=opened.branch)
+    report = read_report(view, opened.branch, check, of_files)
+    if not since:
+        return report
+    start = meant(view, opened.point(since)).seq
+    return msgspec.structs.replace(report, since=since, changes=diff(view, start, view.recorded_seq))
+
+
+def _write(session: Session, opened: Opened, report: BranchReport, out: str, format_: str, *, force: bool) -> None:
+    """Write the report in its format; into a folder with the badge. Raises: as ``write_files``."""
+    from pathlib import PurePath
+
+    from kbcli.invocation.output_files import STDOUT, write_files
+    from kbcli.views.branch_report import markdown
+    from kbcore.checks import descriptions
+    from kbcore.text.escaping import escape_controls, json_text
+    from kbweb.badge import badge
+    from kbweb.report import GENERATOR, html_report
+
+    if format_ == "md":
+        text = "".join(markdown(report))
+    elif format_ == "json":
+        text = json_text(report.as_json()) + "\n"
+    else:
+        text = html_report(report, descriptions(opened.workspace))
+    suffix = _SUFFIXES[format_]
+    is_folder = out != STDOUT and (out.endswith("/") or (session.start / out).is_dir() or "." not in PurePath(out).name)
+    contents = [(f"{out.rstrip('/')}/index{suffix}" if is_folder else out, text.encode())]
+    if is_folder:
+        contents.append((f"{out.rstrip('/')}/badge.svg", badge(report.overview.requirements).encode()))
+    marks = (GENERATOR.encode(), b'aria-label="verified: ', f"# {report.branch} at seq ".encode(), b'{"branch":')
+    write_files(
+        session, contents, force=force, makes_folders=True, is_own=lambda data: any(mark in data for mark in marks)
+    )
+    if out != STDOUT:
+        session.output.say(f"Written: {escape_controls(contents[0][0])}")
