@@ -24,6 +24,8 @@ MAX_IN_PICTURE: Final = 30
 MAX_CELLS: Final = 20
 """Entities that one cell of the table of requirements names."""
 
+_REPEATED: Final = (("updated_at", "created_at"), ("text_ref", "source"), ("name", "id"))
+"""Fields that are not shown where they say the same as another one."""
 _HIDDEN_FIELDS: Final = frozenset({"id", "title", "type", "status", "version", "contested", "links"})
 
 
@@ -33,6 +35,8 @@ class Detail(msgspec.Struct, frozen=True):
     has_picture: bool = True
     has_records: bool = True
     edges: int = 1_000
+    names_ends: bool = True
+    """The other ends of edges have their titles and statuses."""
 
 
 WHOLE: Final = Detail()
@@ -109,6 +113,7 @@ class _Shown(msgspec.Struct, frozen=True):
     fields: list[tuple[str, Any]]
     text: str
     directions: list[tuple[str, list[EdgeLine]]]
+    names_ends: bool
     edges_left: int
     violations: tuple[Violation, ...]
     conflicts: tuple[Any, ...]
@@ -119,9 +124,9 @@ class _Shown(msgspec.Struct, frozen=True):
 
 def entity_html(page: EntityPage, links: Links, detail: Detail = WHOLE, text: str = "") -> Markup:
     """Return the page of an entity; ``text`` is that of its document."""
-    fields = [
-        (name, value) for name, value in page.facts.items() if name not in {*_HIDDEN_FIELDS, "attributes", "metadata"}
-    ]
+    skipped = {*_HIDDEN_FIELDS, "attributes", "metadata"}
+    skipped |= {name for name, same in _REPEATED if page.facts.get(name) == page.facts.get(same)}
+    fields = [(name, value) for name, value in page.facts.items() if name not in skipped]
     fields += [
         (name if prefix == "attributes" else f"{prefix}.{name}", value)
         for prefix in ("attributes", "metadata")
@@ -136,6 +141,7 @@ def entity_html(page: EntityPage, links: Links, detail: Detail = WHOLE, text: st
             ("Edges from it", [one for one in kept if one.is_outgoing]),
             ("Edges to it", [one for one in kept if not one.is_outgoing]),
         ],
+        detail.names_ends,
         len(page.edges) - len(kept),
         page.violations,
         page.conflicts,

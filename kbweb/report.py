@@ -48,13 +48,13 @@ _SHOWS_ALL: Final = "`kb show ID` shows all."
 _LEVELS: Final = (
     _Level(),
     _Level(Detail(has_picture=False), "The report has no pictures, because of its size: `kb graph ID` draws one."),
-    *(
-        _Level(
-            Detail(has_picture=False, has_records=False, edges=edges),
-            "The report has no pictures, no history and at most "
-            f"{edges} edges of an entity, because of its size: {_SHOWS_ALL}",
-        )
-        for edges in (20, 5)
+    _Level(
+        Detail(has_picture=False, has_records=False),
+        f"The report has no pictures and no history, because of its size: {_SHOWS_ALL}",
+    ),
+    _Level(
+        Detail(has_picture=False, has_records=False, edges=20, names_ends=False),
+        f"The report has no pictures, no history and at most 20 edges of an entity, because of its size: {_SHOWS_ALL}",
     ),
     _Level(None, f"The report has no pages of entities, because of its size: {_SHOWS_ALL}"),
 )
