@@ -66,9 +66,10 @@ def svg(section: Section, start: str, href: Href, label: str) -> str:
     edges = "".join(_edge(arrow, points, tip) for arrow, points in zip(section.arrows, routes, strict=True))
     nodes = "".join(_node(box, href, is_start=box.node.id == start) for box in boxes)
     return (
-        f'<svg class="graph" role="img" aria-label="{escape(label)}" viewBox="{view}" width="{width:.0f}" '
+        f'<svg class="graph" role="img" aria-label="{escape(escape_controls(label))}" viewBox="{view}" width="{width:.0f}" '
         f'height="{height:.0f}" xmlns="http://www.w3.org/2000/svg">'
-        f'<defs><marker id="{tip}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        f'<defs><marker id="{tip}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+        'orient="auto">'
         f'<path d="M0 0L8 4L0 8z"/></marker></defs><g class="edges">{edges}</g><g class="nodes">{nodes}</g></svg>'
     )
 
@@ -101,14 +102,10 @@ def _sized(node: Subject) -> _Box:
 
 def _node(box: _Box, href: Href, *, is_start: bool) -> str:
     left, top = box.x - box.width / 2, box.y - _HEIGHT_PX / 2
-    words = [
-        word
-        for word in (f"t-{box.node.type}", "start" if is_start else "", "retired" if is_retired(box.node) else "")
-        if word
-    ]
+    words = [word for word, holds in (("start", is_start), ("retired", is_retired(box.node))) if holds]
     first = box.y - (len(box.lines) - 1) * _LINE_PX / 2 + 4
     texts = "".join(
-        f'<text x="{box.x:.0f}" y="{first + at * _LINE_PX:.0f}"{" class=id" if at == 0 else ""}>{escape(line)}</text>'
+        f'<text x="{box.x:.0f}" y="{first + at * _LINE_PX:.0f}">{escape(line)}</text>'
         for at, line in enumerate(box.lines)
     )
     said = ", ".join(word for word in (box.node.id, box.node.title, box.node.type, box.node.status) if word)
@@ -118,7 +115,7 @@ def _node(box: _Box, href: Href, *, is_start: bool) -> str:
     )
     place = href(box.node.id)
     inner = f'<a href="{escape(place)}">{drawn}</a>' if place else drawn
-    return f'<g class="{escape(" ".join(words))}">{inner}</g>'
+    return f'<g class="{" ".join(words)}">{inner}</g>'
 
 
 def _edge(arrow: Arrow, points: Sequence[tuple[float, float]], tip: str) -> str:
