@@ -66,8 +66,8 @@ def svg(section: Section, start: str, href: Href, label: str) -> str:
     edges = "".join(_edge(arrow, points, tip) for arrow, points in zip(section.arrows, routes, strict=True))
     nodes = "".join(_node(box, href, is_start=box.node.id == start) for box in boxes)
     return (
-        f'<svg class="graph" role="img" aria-label="{escape(escape_controls(label))}" viewBox="{view}" width="{width:.0f}" '
-        f'height="{height:.0f}" xmlns="http://www.w3.org/2000/svg">'
+        f'<svg class="graph" role="img" aria-label="{escape(escape_controls(label))}" viewBox="{view}" '
+        f'width="{width:.0f}" height="{height:.0f}" xmlns="http://www.w3.org/2000/svg">'
         f'<defs><marker id="{tip}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
         'orient="auto">'
         f'<path d="M0 0L8 4L0 8z"/></marker></defs><g class="edges">{edges}</g><g class="nodes">{nodes}</g></svg>'

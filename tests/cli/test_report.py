@@ -1,0 +1,160 @@
+"""``kb report``: one file with everything, whose stored texts are only text, and which replaces nothing foreign."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from kbweb import report as web_report
+from tests.support.processes.cli import write
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</style><script>alert(1)</script>",
+    "</title></section></main><h1>x",
+    "javascript:alert(1)",
+    "{{ 7 * 7 }}{% raw %}",
+    "&lt;b&gt; &#60;i&#62;",
+    "<!-- --!> ]]> <![CDATA[",
+    "שלום עולם",
+    "\u202eevil",
+    "😀👩‍👩‍👧‍👧",
+    "x" * 5000,
+]
+VOID = {"meta", "link", "input", "br"}
+FORBIDDEN = {"iframe", "object", "embed", "base", "img", "link"}
+
+
+class Page(HTMLParser):
+    """Reads a report: the elements, their ids, the targets of links and the texts of each section."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.targets: list[str] = []
+        self.handlers: list[str] = []
+        self.texts: dict[str, str] = {}
+        self._section = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.tags.append(tag)
+        self.ids += [found["id"]] if "id" in found else []
+        self.targets += [found[name] for name in ("href", "src", "action") if name in found]
+        self.handlers += [name for name in found if name.startswith("on") or name == "style"]
+        if tag == "section":
+            self._section = found["id"]
+
+    def handle_data(self, data):
+        self.texts[self._section] = self.texts.get(self._section, "") + data
+
+
+def report_of(kb, root, *words):
+    assert kb("report", "--out", "r.html", *words).status == 0
+    return (root / "r.html").read_text("utf-8")
+
+
+def test_a_report_has_a_page_of_each_entity_and_every_link_leads_to_one(kb, synced):
+    text = report_of(kb, synced)
+    page = Page(text)
+    assert {"overview", "coverage", "requirements", "violations", "conflicts", "entities"} <= {*page.ids}
+    assert {f"e/{one['id']}" for one in kb("query", "--json").json["entities"]} <= {*page.ids}
+    assert len(page.ids) == len({*page.ids})
+    assert {target.removeprefix("#") for target in page.targets} <= {*page.ids}
+    assert "TEST-1" in page.texts["e/REQ-1"]
+    assert "changes" not in page.ids
+
+
+def test_nothing_of_a_report_comes_from_elsewhere_and_its_policy_allows_its_own_script_and_style_only(kb, synced):
+    page = Page(text := report_of(kb, synced))
+    assert not FORBIDDEN & {*page.tags}
+    assert page.handlers == []
+    assert page.tags.count("script") == page.tags.count("style") == 1
+    [policy] = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert policy.startswith("default-src &#39;none&#39;; style-src &#39;sha256-")
+
+
+def test_stored_text_of_every_kind_is_only_text(kb, synced):
+    entities = [
+        {"id": f"N-{at}", "type": "req", "title": one, "status": one[:60], "owner": one, "tags": [one[:200]],
+         "attributes": {"note": one, "not_applicable": {"verified": one}}}
+        for at, one in enumerate(HOSTILE)
+    ]  # fmt: skip
+    edges = [{"type": "relates_to", "kind": one[:80], "from": "N-0", "to": "N-1"} for one in HOSTILE]
+    write(synced, {"c.json": json.dumps({"message": HOSTILE[0], "entities": entities, "edges": edges})})
+    plain = Page(report_of(kb, synced))
+    assert kb("apply", "c.json").status == 0
+    page = Page(report_of(kb, synced))
+    assert page.handlers == []
+    assert {*page.tags} - {*plain.tags} <= {"br"}
+    assert page.tags.count("script") == page.tags.count("style") == 1
+    for at, one in enumerate(HOSTILE):
+        shown = one.replace("\u202e", "\\u202e")
+        assert shown in page.texts[f"e/N-{at}"]
+        assert shown in page.texts["requirements"]
+
+
+def test_a_folder_gets_the_report_and_a_badge_and_both_are_replaced_by_the_next_ones(kb, synced):
+    for _ in range(2):
+        ran = kb("report")
+        assert (ran.status, ran.out) == (0, "Written: kb-report/index.html\n")
+    assert {one.name for one in (synced / "kb-report").iterdir()} == {"index.html", "badge.svg"}
+    assert "verified: 50 %" in (synced / "kb-report/badge.svg").read_text()
+
+
+def test_a_file_that_is_no_report_is_replaced_only_when_told(kb, synced):
+    write(synced, {"mine.html": "mine"})
+    ran = kb("report", "--out", "mine.html")
+    assert (ran.status, (synced / "mine.html").read_text()) == (2, "mine")
+    assert "--force" in ran.err
+    assert kb("report", "--out", "mine.html", "--force").status == 0
+    assert kb("report", "--out", "mine.html").status == 0
+
+
+def test_every_format_has_the_numbers_of_coverage_and_check(kb, synced):
+    found, covered = kb("report", "--json").json, kb("coverage", "--json").json
+    assert found["overview"]["requirements"]["verified"] == covered["total"]["verified"]
+    assert found["requirements"] == covered["requirements"]
+    assert found["check"]["violations"] == kb("check", "--json").json["violations"]
+    assert found["matrices"]["verified"]["yes"] == covered["total"]["verified"]["yes"]
+    markdown = kb("report", "--format", "md", "--out", "-").out
+    assert "| all | 2 | 0/2 0 % | 1/2 50 % | 0/2 0 % |" in markdown
+    assert json.loads(kb("report", "--format", "json", "--out", "-").out)["requirements"] == found["requirements"]
+
+
+def test_changes_since_a_point_are_a_page_of_their_own(kb, synced):
+    assert kb("set", "TEST-1", "status=retired").status == 0
+    page = Page(report_of(kb, synced, "--since", "1"))
+    assert "retired" in page.texts["changes"]
+    assert kb("report", "--json", "--since", "1").json["changes"]["entities"][0]["id"] == "TEST-1"
+    ran = kb("report", "--since", "nothing")
+    assert (ran.status, (synced / "kb-report").exists()) == (2, False)
+
+
+def test_what_does_not_fit_is_left_out_in_steps_and_the_report_says_so(kb, synced, monkeypatch):
+    whole = len(report_of(kb, synced).encode())
+    sizes = set()
+    for limit in (whole, whole - 1, 13_500):
+        monkeypatch.setattr(web_report.html_report, "__defaults__", (limit,))
+        text = report_of(kb, synced)
+        assert len(text.encode()) <= limit
+        assert ("left-out" in text.split("<main>")[1]) == (limit < whole)
+        assert {target.removeprefix("#") for target in Page(text).targets} <= {*Page(text).ids}
+        sizes.add(len(text))
+    assert len(sizes) == 3
+    monkeypatch.setattr(web_report.html_report, "__defaults__", (1000,))
+    ran = kb("report", "--out", "r.html")
+    assert ran.status == 2
+    assert "bytes" in ran.err
+
+
+@pytest.mark.parametrize("words", [("--since", ""), ("--format", "pdf"), ("--json", "--format", "md")])
+def test_options_that_cannot_be_meant_are_refused(kb, synced, words):
+    assert kb("report", *words).status == 2
+    assert not (synced / "kb-report").exists()
