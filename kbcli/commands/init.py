@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
+    from kbcli.forge.github_workflow import WrittenWorkflow
     from kbcli.hooks import HookResult
     from kbcli.invocation.context import Session
     from kbcore.store.init import Laid
+
+_WORKFLOW_LINES: Final = {
+    "created": "Workflow: {} was written. Commit it.",
+    "updated": "Workflow: {} was written anew. Commit it.",
+    "kept": "Workflow: {} is as it would be written.",
+    "changed": "Workflow: {} was changed by somebody, and stays as it is. Remove it to have it written.",
+}
 
 
 def run(
@@ -31,6 +39,12 @@ def run(
         Literal["off", "ask", "auto"] | None,
         typer.Option("--share", help="How changes of people and agents get into files that git carries."),
     ] = None,
+    github: Annotated[
+        bool, typer.Option("--github", help="Write a workflow of GitHub Actions: check, and a report as an artifact.")
+    ] = False,
+    pages: Annotated[
+        bool, typer.Option("--pages", help="With --github: publish the report, for all who may see the site.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Take all that is proposed for the documents found.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what is proposed; write nothing.")] = False,
 ) -> int:
@@ -52,6 +66,10 @@ def run(
     from kbcore.store.pool import StorePool
 
     session = session_of(ctx)
+    if pages and not github:
+        from kbcore.errors import InvalidQuery
+
+        raise InvalidQuery("--pages is a part of --github.", hint="Give both: kb init --github --pages.")
     if dry_run:
         return _show_proposals(session)
     repo = git.find_own_repository(session.start, session.env, **session.git_places)
@@ -66,12 +84,13 @@ def run(
     if not no_hooks and (repo.has_worktree or hooks_path):
         folder = session.start / Path(hooks_path) if hooks_path else None
         results = hooks.install(repo, session.env, hooks_path=folder, fallback=hooks.own_program())
+    workflow = _write_workflow(laid, pages=pages) if github else None
     # A store that was there may be damaged; what could be set up is set up by now.
     seq = laid.workspace.store(laid.ensured.branch).head().seq
     found = proposals.find(laid.workspace)
     if session.output.is_json:
         is_taken = proposals.offer(session, laid.workspace, found, yes=yes, command="kb init")
-        _answer(session, laid, seq, results, proposals.as_json(found, is_taken=is_taken))
+        _answer(session, laid, seq, results, proposals.as_json(found, is_taken=is_taken), workflow)
     else:
         _show(session, laid, results)
         is_taken = proposals.offer(session, laid.workspace, found, yes=yes, command="kb init")
@@ -82,6 +101,8 @@ def run(
             from kbcli.messages.shared import mode_line
 
             session.output.say(mode_line(share))
+        if workflow:
+            session.output.say(_WORKFLOW_LINES[workflow.action].format(workflow.path))
     return exits.status_of_hooks(results)
 
 
@@ -101,7 +122,29 @@ def _show_proposals(session: Session) -> int:
     return 0
 
 
-def _answer(session: Session, laid: Laid, seq: int, results: list[HookResult], documents: dict[str, object]) -> None:
+def _write_workflow(laid: Laid, *, pages: bool) -> WrittenWorkflow:
+    """Write the workflow. Raises: ``InvalidQuery`` without a worktree; ``StorageError``."""
+    from kbcli.forge.github_workflow import PLACE, write_workflow
+    from kbcore.errors import InvalidQuery
+    from kbcore.storage.files import explained
+
+    repo = laid.workspace.repo
+    if not repo.has_worktree:
+        raise InvalidQuery(
+            "A bare repository has no files, so that no workflow was written.", hint="Use a clone of it."
+        )
+    with explained(repo.worktree / PLACE, "writing"):
+        return write_workflow(repo.worktree, laid.workspace.default_branch, pages=pages)
+
+
+def _answer(
+    session: Session,
+    laid: Laid,
+    seq: int,
+    results: list[HookResult],
+    documents: dict[str, object],
+    workflow: WrittenWorkflow | None,
+) -> None:
     session.show_ensured(laid.ensured)
     workspace = laid.workspace
     session.output.document(
@@ -114,6 +157,7 @@ def _answer(session: Session, laid: Laid, seq: int, results: list[HookResult], d
             "branch": {"name": laid.ensured.branch, "is_new": laid.ensured.is_new, "seq": seq},
             "hooks": [result.as_json() for result in results],
             "documents": documents,
+            **({"workflow": {"path": workflow.path, "action": workflow.action}} if workflow else {}),
         }
     )
 

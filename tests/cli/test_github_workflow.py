@@ -1,0 +1,63 @@
+"""``kb init --github`` writes a workflow once, brings its own up to date, and never replaces what somebody changed."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from kbcli.forge.github_workflow import PLACE, workflow_text
+from tests.support.repository.repos import git
+
+
+def of_pages(text):
+    return yaml.safe_load(text)["jobs"].get("pages")
+
+
+def test_the_workflow_checks_pushes_to_the_default_branch_and_pull_requests_with_few_rights(kb, root):
+    ran = kb("init", "--github")
+    assert f"Workflow: {PLACE} was written." in ran.out
+    text = (root / PLACE).read_text()
+    found = yaml.safe_load(text)
+    assert found[True] == {"push": {"branches": ["main"]}, "pull_request": None}  # YAML 1.1 reads `on` as true
+    assert found["permissions"] == {"contents": "read"}
+    [job] = found["jobs"].values()
+    assert job["permissions"] == {"contents": "read", "security-events": "write"}
+    runs = [step["run"].split(" > ")[0] for step in job["steps"] if "run" in step]
+    for words in (run.split() for run in runs if run.startswith("kb ")):
+        assert kb(words[1], "--help").status == 0
+        options = [word for word in words if word.startswith("--")]
+        assert all(option in kb(words[1], "--help").out for option in options)
+
+
+def test_a_second_run_changes_nothing_and_pages_are_added_only_when_asked_for(kb, root):
+    kb("init", "--github")
+    first = (root / PLACE).read_text()
+    assert kb("init", "--github", "--json").json["workflow"] == {"path": PLACE, "action": "kept"}
+    assert (root / PLACE).read_text() == first
+    assert of_pages(first) is None
+    assert kb("init", "--github", "--pages", "--json").json["workflow"]["action"] == "updated"
+    pages = of_pages((root / PLACE).read_text())
+    assert pages["permissions"] == {"pages": "write", "id-token": "write"}
+    assert "may read the report" in (root / PLACE).read_text()
+
+
+@pytest.mark.parametrize("text", ["mine: yes\n", workflow_text("main", pages=False) + "# more\n", ""])
+def test_a_file_that_somebody_changed_stays_as_it_is(kb, root, text):
+    (root / PLACE).parent.mkdir(parents=True)
+    (root / PLACE).write_text(text)
+    ran = kb("init", "--github", "--pages")
+    assert ran.status == 0
+    assert "stays as it is" in ran.out
+    assert (root / PLACE).read_text() == text
+
+
+def test_a_name_of_a_branch_is_only_a_text_of_the_file(kb, root):
+    git(root, "checkout", "-qb", "a#b,'{c}")
+    kb("init", "--github", "--default-branch", "a#b,'{c}")
+    assert yaml.safe_load((root / PLACE).read_text())[True]["push"]["branches"] == ["a#b,'{c}"]
+
+
+def test_pages_alone_are_refused(kb, root):
+    ran = kb("init", "--pages")
+    assert ran.status == 2
+    assert not (root / ".kb").exists()
