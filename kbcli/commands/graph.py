@@ -39,12 +39,14 @@ def run(
         int, typer.Option("--limit", metavar="N", help="So many entities at most.")
     ] = DEFAULT_SECTION_ROWS,
     format_: Annotated[
-        Literal["mermaid", "dot"] | None, typer.Option("--format", help="What to draw it for.  [default: mermaid]")
+        Literal["mermaid", "dot", "svg"] | None,
+        typer.Option("--format", help="What to draw it for.  [default: mermaid]"),
     ] = None,
 ) -> None:
-    """Draw a part of the graph as Mermaid or DOT: what is around an entity, or the entities with the most edges.
+    """Draw a part of the graph as Mermaid, DOT or SVG: what is around an entity, or the entities with the most edges.
 
-    Markdown on many sites shows Mermaid; `kb graph --format dot | dot -Tsvg` makes a picture of DOT.
+    Markdown on many sites shows Mermaid, and a browser SVG; `kb graph --format dot | dot -Tpdf` makes another picture.
+    SVG takes at most 300 entities.
     """
     from kbcli.invocation.points import entity_at, read_as_of
 
@@ -139,13 +141,28 @@ def _show(session: Session, found: Section, wanted: SectionRequest, where: str, 
         notes.append(f"{len(found.nodes)} of {pluralize(found.entities, 'entity')}, {of}")
     if found.edges > len(found.arrows):
         notes.append(f"{len(found.arrows)} of {pluralize(found.edges, 'edge')}")
-    draw = dot if format_ == "dot" else mermaid
-    text = draw(found, wanted.start, notes)
-    output.data(text)
-    if draw is mermaid and (len(found.arrows) > _MERMAID_EDGES or len(text) > _MERMAID_CHARS):
+    if format_ == "svg":
+        output.data(_picture(found, wanted, where))
+    else:
+        text = (dot if format_ == "dot" else mermaid)(found, wanted.start, notes)
+        output.data(text)
+    if format_ in {None, "mermaid"} and (len(found.arrows) > _MERMAID_EDGES or len(text) > _MERMAID_CHARS):
         output.note(
             f"Mermaid by default draws no more than {_MERMAID_EDGES} edges and {_MERMAID_CHARS} characters; "
             "--limit draws less, --format dot has no such limit."
         )
     for note in notes[1:]:
         output.note(f"{note}; --limit and --type choose.")
+
+
+def _picture(found: Section, wanted: SectionRequest, where: str) -> str:
+    """Return the picture of a section. Raises: ``InvalidQuery`` where nobody could read it."""
+    from kbcore.errors import InvalidQuery
+    from kbcore.query.drawing import MAX_NODES, svg
+
+    if len(found.nodes) > MAX_NODES:
+        raise InvalidQuery(
+            f"A picture of {len(found.nodes)} entities cannot be read; {MAX_NODES} are the most.",
+            hint="Choose fewer with --limit, --type, --follow or, around an ID, --depth.",
+        )
+    return svg(found, wanted.start, lambda _: "", where, is_alone=True) + "\n"

@@ -39,6 +39,13 @@ _OPTIONS: Final[Mapping[str, Any]] = {
 
 Href = Callable[[str], str]
 """Returns where the page of an entity is, "" where it has none."""
+_STYLE: Final = (
+    "<style>.edges path{fill:none;stroke:#5b6470}marker path{fill:#5b6470}rect{fill:#f4f6f8;stroke:#5b6470}"
+    ".start rect{stroke:#0b57c2;stroke-width:3}.retired rect{stroke-dasharray:4 3}"
+    "text{font:12px system-ui,sans-serif;text-anchor:middle;fill:#5b6470}"
+    "text:first-of-type{fill:#1a1d21;font-weight:600}</style>"
+)
+"""The look of a picture outside of a page."""
 
 
 class _Box(msgspec.Struct, frozen=True):
@@ -51,10 +58,12 @@ class _Box(msgspec.Struct, frozen=True):
     y: float = 0.0
 
 
-def svg(section: Section, start: str, href: Href, label: str) -> str:
+def svg(section: Section, start: str, href: Href, label: str, *, is_alone: bool = False) -> str:
     """Return a picture of a section with at most ``MAX_NODES`` entities; ``label`` is its accessible name.
 
     ``start`` is the entity that the section is around ("" for none). Each entity links to ``href(id)``.
+
+    ``is_alone`` adds the style that a page would give it.
 
     Raises: ``InvalidQuery`` where the package that lays it out is not installed.
     """
@@ -68,8 +77,8 @@ def svg(section: Section, start: str, href: Href, label: str) -> str:
     return (
         f'<svg class="graph" role="img" aria-label="{escape(escape_controls(label))}" viewBox="{view}" '
         f'width="{width:.0f}" height="{height:.0f}" xmlns="http://www.w3.org/2000/svg">'
-        f'<defs><marker id="{tip}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
-        'orient="auto">'
+        f'{_STYLE if is_alone else ""}<defs><marker id="{tip}" viewBox="0 0 8 8" refX="7" refY="4" '
+        'markerWidth="7" markerHeight="7" orient="auto">'
         f'<path d="M0 0L8 4L0 8z"/></marker></defs><g class="edges">{edges}</g><g class="nodes">{nodes}</g></svg>'
     )
 

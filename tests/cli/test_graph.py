@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import xml.etree.ElementTree as ET
 
 import pytest
+
+from tests.support.processes.cli import write
 
 
 def test_a_neighbourhood_is_drawn_in_two_languages_and_answered_as_data(kb, synced):
@@ -59,3 +62,23 @@ def test_an_empty_store_says_what_to_do(kb, ready):
     ran = kb("graph")
     assert ran.out.startswith("flowchart LR\n")
     assert "kb sync" in ran.err
+
+
+def test_a_picture_has_the_entities_and_edges_of_the_drawing(kb, synced):
+    root = ET.fromstring(kb("graph", "REQ-1", "--format", "svg").out)
+    found = kb("graph", "REQ-1", "--json").json
+    place = "{http://www.w3.org/2000/svg}"
+    nodes = root.find(f"{place}g[@class='nodes']")
+    assert nodes is not None
+    assert [one.findtext(f"{place}text") for one in nodes] == [one["id"] for one in found["nodes"]]
+    assert len(root.findall(f"{place}g[@class='edges']/{place}path")) == len(found["edges"])
+
+
+def test_a_picture_that_nobody_can_read_is_refused_with_how_to_narrow_it(kb, synced):
+    entities = [{"id": f"N-{at}", "type": "req", "title": "x", "status": "draft"} for at in range(301)]
+    write(synced, {"c.json": json.dumps({"message": "many", "entities": entities})})
+    assert kb("apply", "c.json").status == 0
+    ran = kb("graph", "--limit", "1000", "--format", "svg")
+    assert (ran.status, ran.out) == (2, "")
+    assert "300 are the most" in ran.err
+    assert "--limit" in ran.err
