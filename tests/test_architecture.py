@@ -49,7 +49,7 @@ FLOORS = {
         report
     """,
     "kbcli": """
-        terminal clients hooks
+        terminal clients hooks forge
         messages
         invocation
         views

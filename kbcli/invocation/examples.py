@@ -128,6 +128,10 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb coverage --by tag", "how far each topic is"),
         ("kb coverage --lacks verified --fail-under verified=80", "what has no test, as a gate for CI"),
     ),
+    "matrix": (
+        ("kb matrix req specified_by covered_by --to test --holes", "requirements without a scenario that has a test"),
+        ("kb matrix req ^implements --format csv", "which symbols implement each requirement"),
+    ),
     "report": (
         ("kb report --out report.html", "one file, to look at or to send"),
         ("kb report --since v1.2 --format md --out -", "what changed since a release, for the summary of a job"),

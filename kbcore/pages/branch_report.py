@@ -14,7 +14,7 @@ from kbcore.pages.overview import Overview, read_overview
 from kbcore.query import Query, coverage
 from kbcore.query.conflicts import Conflict, find_conflicts
 from kbcore.query.coverage import By, CoverageGroup, Covered
-from kbcore.query.matrix import ASPECT_STEPS, Matrix, MatrixRequest, read_matrix
+from kbcore.query.matrix import ALL_ROWS, ASPECT_STEPS, Matrix, MatrixRequest, read_matrix
 from kbcore.query.owning import read_owners
 from kbcore.rules import CheckReport
 from kbcore.text.code_owners import NONE, CodeOwners
@@ -22,8 +22,6 @@ from kbcore.view.view import View
 
 GROUPS: Final[tuple[By, ...]] = ("owner", "tag", "component", "folder", "priority")
 """What the requirements of the page of coverage are grouped by."""
-_ALL: Final = 10_000_000
-"""More rows than a branch can have."""
 
 
 class BranchReport(msgspec.Struct, frozen=True):
@@ -116,4 +114,4 @@ def group_requirements(
 
 
 def _matrix_of(aspect: str) -> MatrixRequest:
-    return MatrixRequest(Query(type="req"), (ASPECT_STEPS[aspect],), limit=_ALL)
+    return MatrixRequest(Query(type="req"), (ASPECT_STEPS[aspect],), limit=ALL_ROWS)

@@ -26,6 +26,9 @@ from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 from kbcore.view.tables import Rows
 
+ALL_ROWS: Final = 10_000_000
+"""More rows than a branch can have, for a matrix without pages."""
+
 State = Literal["yes", "no", "not_applicable"]
 
 ASPECT_STEPS: Final[Mapping[str, str]] = {

@@ -112,6 +112,8 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "impact": [("impact", "REQ-100")],
     "graph": [("graph", "REQ-100")],
     "coverage": [("coverage",)],
+    "matrix": [("matrix", "req", "depends_on", "--holes")],
+    "report": [("report", "--format", "md", "--out", "-")],
     "schema": [("schema",)],
     "check": [("check", "--fail-on", "never"), ("check", "--since", "1", "--fail-on", "never")],
     "kip": [("kip", KIP[0]), ("kip", UPSERT)],
