@@ -25,6 +25,8 @@ _WORDS: Final = {
     "MAX_SEARCHED_CHARS": "characters of a document that a search finds words in",
     "MAX_KEPT_BODIES_BYTES": "text of documents that search keeps in the cache, of all branches together",
     "MAX_TRAVERSAL_DEPTH": "steps along edges (`--depth`)",
+    "MAX_MATRIX_STEPS": "edges of the path of a `kb matrix`",
+    "MAX_MATRIX_CELLS": "entities that one row of it names; the others are counted",
     "MAX_AFFECTED": "entities that one `kb impact` looks at; what it shows is marked when there are more",
     "MAX_CONTEXT_FACTS": "facts that one `kb prime` or `context` looks at in each of two steps; more are mentioned",
     "MAX_CONTEXT_PATHS": "paths and ids that one of them names, and files of a diff that it looks at",
