@@ -22,14 +22,13 @@ from hypothesis import settings  # noqa: E402 - it is kept as well
 
 from tests.support.effort.scale import (  # noqa: E402 - likewise
     DAY,
-    DAYS,
     IS_SLICED,
     UNTIL_S,
     each_value_once,
+    of_period,
     of_today,
-    share,
+    shares,
     tries,
-    turn,
 )
 from tests.support.logic.engines import ENGINES, engine_variables, why_missing  # noqa: E402 - likewise
 from tests.support.repository.gits import use_hooks_in_files  # noqa: E402 - likewise
@@ -143,16 +142,24 @@ def kept_today(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
 
 def _slice(name: str, cases: list[pytest.Item], *, is_named: bool) -> Sequence[pytest.Item]:
     """Return the cases of a test that run today: of a file that is named the slice, else this day's part of it."""
+    of_engines = [cases]
     if cases[0].get_closest_marker("one_engine") and not is_named:
-        engines = _engines() or ENGINES
-        of_now = engines[turn(name, DAYS * len(engines)) // DAYS]
-        cases = [case for case in cases if _parameters(case)["engine"] == of_now]
-    sliced = cases[0].get_closest_marker("sliced") if cases else None
-    if sliced and {*_parameters(cases[0])} - {"engine"}:
-        at = each_value_once([{n: repr(v) for n, v in _parameters(case).items()} for case in cases])
-        cases = [cases[number] for number in at]
-        cases = [*(share(name, cases, *sliced.args) if sliced.args else cases)]
+        of_engines = [
+            [one for one in cases if _parameters(one)["engine"] == engine] for engine in _engines() or ENGINES
+        ]
+    # The shares of one engine, then those of the other: each case has its days on each engine.
+    cases = [*of_period(name, [part for own in of_engines for part in _parts(own)])]
     return cases if is_named else of_today(name, cases)
+
+
+def _parts(cases: list[pytest.Item]) -> list[Sequence[pytest.Item]]:
+    """Return the parts of a test's cases of which one is in a slice: all of them, where it is not ``sliced``."""
+    sliced = cases[0].get_closest_marker("sliced") if cases else None
+    if not sliced or not {*_parameters(cases[0])} - {"engine"}:
+        return [cases]
+    at = each_value_once([{n: repr(v) for n, v in _parameters(case).items()} for case in cases])
+    chosen = [cases[number] for number in at]
+    return shares(chosen, *sliced.args) if sliced.args else [chosen]
 
 
 @cache
