@@ -22,14 +22,13 @@ from hypothesis import settings  # noqa: E402 - it is kept as well
 
 from tests.support.effort.scale import (  # noqa: E402 - likewise
     DAY,
-    DAYS,
     IS_SLICED,
     UNTIL_S,
     each_value_once,
+    of_period,
     of_today,
-    share,
+    shares,
     tries,
-    turn,
 )
 from tests.support.logic.engines import ENGINES, engine_variables, why_missing  # noqa: E402 - likewise
 from tests.support.repository.gits import use_hooks_in_files  # noqa: E402 - likewise
@@ -47,10 +46,11 @@ SLOW_FOLDERS = ("core/checks/introduced", "core/kip/sleep", "core/logic/engine",
 SLOW_FILES = {
     ".": "benchmarks",
     "cli": (
-        "against branches check check_reports clauses demo editing former_ids gc git_commands git_setups history "
-        "hook ids impact kip lost_stores masked_secrets merge new permissions points private_writers program "
-        "prolog push_fetch redact renaming share share_doctor share_hook share_pack share_private shared_writers "
-        "signals sleep startup terminal undo upkeep watch without_prolog"
+        "against branches check check_reports clauses completion coverage demo editing export_formats former_ids gc "
+        "git_commands git_setups history hook hook_note ids impact kip lost_stores masked_secrets merge new "
+        "permissions points prime private_writers program prolog push_fetch redact renaming results share "
+        "share_doctor share_hook share_pack share_private shared_writers signals sleep sources startup terminal undo "
+        "upkeep watch without_prolog"
     ),
     "cli/dml": "check compile_program run tools",
     "core/editing": "renamed_files renamed_suspects renaming",
@@ -58,15 +58,17 @@ SLOW_FILES = {
     "core/kip": "unrecorded",
     "core/kip/kml": "contested dry_run export export_laws",
     "core/logic": "large_clauses reading_laws",
-    "core/maintenance": "compacting redaction",
+    "core/maintenance": "backup compacting proof redaction repair",
     "core/query": "query_laws search_laws",
-    "core/rules": "limited suspect_edge",
+    "core/query/exchange": "round_trips",
+    "core/results": "taking",
+    "core/rules": "limited suspect_code suspect_edge",
     "core/storage": "processes scratch witness witness_notes",
     "core/store": "branch_store concurrency facts_export_missing plans_ahead publishing readers worktree_stores",
     "core/store/branches": "lost made_again moves new_epochs put_away renames seen_gone settling slow_git trash views",
     "core/store/history": "compare reach undo_laws undo_renames",
-    "core/sync": "file_status overlay searching shared_changes touched",
-    "core/view": "equivalence key_filter large sandbox scratch_copy time_bounds",
+    "core/sync": "file_status moved_symbols overlay searching shared_changes touched workers",
+    "core/view": "claim_filling equivalence key_filter large sandbox scratch_copy time_bounds",
     "docs": "console_blocks",
     "mcp": (
         "branches call_queue check concurrency conformance damage extras former_ids history interruption listing "
@@ -74,8 +76,9 @@ SLOW_FILES = {
         "sleeping startup streams subscriptions writing"
     ),
 }
-"""They start programs, wait or hurt a store, as do the tests with the marks ``sliced`` and ``one_engine``: `make quick`
-leaves all of these out, and `make test` has the cases of each on one of ``DAYS`` days. ``test_`` is left out."""
+"""They start programs, wait, hurt a store, or need much longer than others, as do the tests with the marks ``slow``,
+``sliced`` and ``one_engine``: `make quick` leaves all of these out, and `make test` has the cases of each on one of
+``DAYS`` days. ``test_`` is left out."""
 
 
 NAMED = "KB_TEST_NAMED"
@@ -143,16 +146,24 @@ def kept_today(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
 
 def _slice(name: str, cases: list[pytest.Item], *, is_named: bool) -> Sequence[pytest.Item]:
     """Return the cases of a test that run today: of a file that is named the slice, else this day's part of it."""
+    of_engines = [cases]
     if cases[0].get_closest_marker("one_engine") and not is_named:
-        engines = _engines() or ENGINES
-        of_now = engines[turn(name, DAYS * len(engines)) // DAYS]
-        cases = [case for case in cases if _parameters(case)["engine"] == of_now]
-    sliced = cases[0].get_closest_marker("sliced") if cases else None
-    if sliced and {*_parameters(cases[0])} - {"engine"}:
-        at = each_value_once([{n: repr(v) for n, v in _parameters(case).items()} for case in cases])
-        cases = [cases[number] for number in at]
-        cases = [*(share(name, cases, *sliced.args) if sliced.args else cases)]
+        of_engines = [
+            [one for one in cases if _parameters(one)["engine"] == engine] for engine in _engines() or ENGINES
+        ]
+    # The shares of one engine, then those of the other: each case has its days on each engine.
+    cases = [*of_period(name, [part for own in of_engines for part in _parts(own)])]
     return cases if is_named else of_today(name, cases)
+
+
+def _parts(cases: list[pytest.Item]) -> list[Sequence[pytest.Item]]:
+    """Return the parts of a test's cases of which one is in a slice: all of them, where it is not ``sliced``."""
+    sliced = cases[0].get_closest_marker("sliced") if cases else None
+    if not sliced or not {*_parameters(cases[0])} - {"engine"}:
+        return [cases]
+    at = each_value_once([{n: repr(v) for n, v in _parameters(case).items()} for case in cases])
+    chosen = [cases[number] for number in at]
+    return shares(chosen, *sliced.args) if sliced.args else [chosen]
 
 
 @cache

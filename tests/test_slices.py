@@ -12,13 +12,17 @@ from pathlib import Path
 import pytest
 
 from tests.support.effort import scale
-from tests.support.effort.scale import DAYS, of_today, share, spread, turn
+from tests.support.effort.scale import DAYS, of_period, of_today, shares, spread, turn
+from tests.support.logic.engines import ENGINES
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = "tests/cli/test_points.py"
 SLICES = 4
 """Of the cases of its longest test, two of seven are in a slice."""
 QUICK_FILE = "tests/core/test_ids.py"
+ENGINE_FILE = "tests/core/logic/test_texts.py"
+ENGINE_SLICES = 12
+"""Of its longest test, so many slices have all cases on both Prolog engines."""
 LISTING = """
 import json, os, sys
 import pytest
@@ -27,6 +31,7 @@ class Days:
         from tests import conftest
         from tests.support.effort import scale
         found = [[item.nodeid for item in session.items]]
+        conftest._engines = lambda: conftest.ENGINES
         for is_named in ("", "yes"):
             os.environ[conftest.NAMED] = is_named
             for scale.DAY in range(int(sys.argv[1])):
@@ -37,9 +42,9 @@ pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider", *sys.argv[2:]], 
 """Prints all tests of files, those of each day, and those of each day where the files are named."""
 
 
-def listed(*words: str) -> list[set[str]]:
+def listed(*words: str, slices: int = SLICES) -> list[set[str]]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("KB_FAULT", "PYTEST"))}
-    command = [sys.executable, "-c", LISTING, str(DAYS * SLICES), *words]
+    command = [sys.executable, "-c", LISTING, str(DAYS * slices), *words]
     ended = subprocess.run(
         command, cwd=ROOT, env=environment | {"KB_FAULT": "merge"}, capture_output=True, text=True, check=True
     )  # fmt: skip
@@ -72,19 +77,35 @@ def test_a_file_without_slow_tests_runs_whole_every_day(collected):
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 1), (5, 2), (6, 3), (7, 4), (127, 32), (3, 9)])
-def test_each_case_is_in_the_share_of_one_of_some_periods_and_no_share_is_larger_than_asked(monkeypatch, count, most):
-    found: list[int] = []
+def test_each_case_is_in_one_share_and_no_share_is_larger_than_asked(count, most):
+    found = shares(range(count), most)
+    assert all(1 <= len(one) <= most for one in found)
+    assert sorted(number for one in found for number in one) == [*range(count)]
+
+
+def test_each_part_of_a_test_has_its_days_one_after_the_other(monkeypatch):
+    found = []
     monkeypatch.setattr(scale, "DAY", 0)
     first = (DAYS - turn("a test", DAYS)) % DAYS
-    for period in range(-(-count // most)):
-        shares = []
-        for day in range(DAYS):
-            monkeypatch.setattr(scale, "DAY", first + DAYS * period + day)
-            shares.append(share("a test", range(count), most))
-        assert shares == [shares[0]] * DAYS
-        assert len(shares[0]) <= most
-        found += shares[0]
-    assert sorted(found) == [*range(count)]
+    for day in range(first, first + 3 * DAYS):
+        monkeypatch.setattr(scale, "DAY", day)
+        found.append(of_period("a test", "abc"))
+    assert all(len({*found[at : at + DAYS]}) == 1 for at in range(0, 3 * DAYS, DAYS))
+    assert {*found} == {*"abc"}
+
+
+def test_a_test_is_on_one_engine_a_day_and_each_case_of_a_slice_has_a_day_on_each_engine():
+    def on(engine: str, found: set[str]) -> set[tuple[str, str]]:
+        cases = (name.partition("[") for name in found)
+        return {(test, case.removeprefix(engine)) for test, _, case in cases if case.startswith(engine)}
+
+    _, *days = listed(ENGINE_FILE, slices=ENGINE_SLICES)
+    cases = [{engine: on(engine, day) for engine in ENGINES} for day in days[: DAYS * ENGINE_SLICES]]
+    native, wasm = (set.union(*(day[engine] for day in cases)) for engine in ENGINES)
+    assert native == wasm
+    assert native
+    for day in cases:
+        assert {test for test, _ in day[ENGINES[0]]}.isdisjoint(test for test, _ in day[ENGINES[1]])
 
 
 @pytest.mark.parametrize("count", [1, DAYS - 1, DAYS, DAYS + 1, 100])

@@ -83,7 +83,7 @@ def run(
     0 where the program succeeds, 1 where it fails, and that of the error where one ends it. KB's own tools that write
     run only where --allow names them.
     """
-    from kbcli.dml import models, running
+    from kbcli.dml import running
     from kbcli.dml.program_tools import ToolChoice
     from kbcli.invocation.parameters import parameters_of, value_of
     from kbcore.errors import KBError
@@ -99,7 +99,7 @@ def run(
     }
 
     def asked() -> RunRequest:
-        chosen, name = models.model_of(model, base_url, session.env)
+        chosen, name = running.model_of(model, base_url, session.env)
         return running.RunRequest(
             file=file,
             params=parameters_of(param or ()),
@@ -215,13 +215,13 @@ def compile_(
     It is checked as `kb dml check` does, and its errors are sent back to the model, three attempts at most. A
     description that has not changed is not sent again.
     """
-    from kbcli.dml import models
+    from kbcli.dml import running
     from kbcli.dml.compile_program import CompileRequest, compile_program
     from kbcli.dml.program_tools import RunTools, ToolChoice
     from kbcore.dml.recording import new_run
 
     session = session_of(ctx)
-    chosen, name = models.model_of(model, base_url, session.env)
+    chosen, name = running.model_of(model, base_url, session.env)
     choice = ToolChoice(tools, allow=("*",))
     found = RunTools(choice, session.start, session.env, new_run("compile"), session.named_branch)
     try:

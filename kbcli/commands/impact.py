@@ -37,7 +37,7 @@ def run(
 ) -> None:
     """Show what a change affects, and which tests to run.
 
-    A file stands for all symbols and documents in it, a line for the innermost symbol around it.
+    A file means all symbols and documents in it, a line for the innermost symbol around it.
     Effects go along edges of every type, as `kb schema` says of each, directly and through others. Also shows which
     decisions bind what is affected, and whom to ask.
     """

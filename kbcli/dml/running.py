@@ -16,6 +16,7 @@ from kbcli.input import changeset_file
 from kbcli.invocation import exits
 from kbcore.dml import Budget, Model, run_dml
 from kbcore.dml.events import Event, Outcome, error_event
+from kbcore.dml.model import Message, ModelFailed, ToolSpec, Turn
 from kbcore.dml.recording import RunName, new_run
 from kbcore.dml.run import Run
 from kbcore.dml.shipped import PREFIX, shipped, shipped_code
@@ -28,7 +29,17 @@ if TYPE_CHECKING:
 
 FAILED: Final = exits.VIOLATIONS
 """The status of a run whose program failed."""
+MODEL: Final = "KB_DML_MODEL"
+"""The variable that names a model where no option does."""
 _OF_STDIN: Final = "stdin"
+
+
+class _NoModel:
+    """The place of a model where none is named: a program without tasks needs none."""
+
+    async def complete(self, _: Sequence[Message], __: Sequence[ToolSpec]) -> Turn:
+        """Raise ``ModelFailed``, which says how to name one."""
+        raise ModelFailed(f"no model is named: `--model NAME` names one, or {MODEL} in the environment")
 
 
 class RunRequest(msgspec.Struct, frozen=True):
@@ -96,6 +107,19 @@ def code_of(file: str, folder: Path) -> str:
     if file.startswith(PREFIX):
         return shipped_code(file.removeprefix(PREFIX))
     return changeset_file.text_in(file, folder)
+
+
+def model_of(name: str, base_url: str, env: Mapping[str, str]) -> tuple[Model, str]:
+    """Return the model that is named, and its name; the key is read from the environment when it is asked.
+
+    Raises: ``KBError`` where what it needs is not installed.
+    """
+    chosen = name or env.get(MODEL, "")
+    if not chosen:
+        return _NoModel(), ""
+    from kbcore.dml.openai_model import OpenAIModel
+
+    return OpenAIModel(chosen, env=env, base_url=base_url), chosen
 
 
 def name_of(file: str) -> str:

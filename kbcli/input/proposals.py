@@ -13,7 +13,8 @@ from kbcore.store.settings_files import CONFIG
 
 if TYPE_CHECKING:
     from kbcli.invocation.context import Session
-    from kbcore.extract.sources.detection import Detection, Proposal
+    from kbcore.extract.sources.detection import Detection
+    from kbcore.extract.sources.proposal import Proposal
     from kbcore.store.workspace import Workspace
 
 _MOST_SHOWN: Final = 10

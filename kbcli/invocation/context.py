@@ -336,7 +336,7 @@ class Session:
         self.output.around = workspace.answered_from(branch)
 
     def watch(self, store: BranchStore) -> None:
-        """Have the user hear of what reading this store comes upon; ``open`` does it for the stores it opens."""
+        """Warn the user of what reading this store comes upon; ``open`` does it for the stores it opens."""
         if store not in self._watched:
             self._watched.append(store)
 

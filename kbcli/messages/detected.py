@@ -10,7 +10,8 @@ from kbcore.text.escaping import escape_controls, json_text
 from kbcore.text.wording import is_or_are, it_or_them, pluralize, shortened
 
 if TYPE_CHECKING:
-    from kbcore.extract.sources.detection import NotRead, Possible, Proposal, Sample, Uninstalled
+    from kbcore.extract.sources.detection import Possible, Uninstalled
+    from kbcore.extract.sources.proposal import NotRead, Proposal, Sample
 
 _REASONS: Final = 3
 _FOLDERS: Final = 3

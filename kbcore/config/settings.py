@@ -280,7 +280,7 @@ def _settle_params(
     try:
         parameters = known.parameters() if doubts else {}
     except InvalidConfig as error:
-        # Whoever asks for rules hears of their files; once is enough.
+        # Whoever asks for rules gets the problems of their files; once is enough.
         problems += [one for one in error.details if one not in problems]
         return
     for doubt in doubts:

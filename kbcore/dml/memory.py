@@ -18,7 +18,7 @@ _LEAST_CHARS: Final = 100
 
 
 class Memory:
-    """A tree of messages. A node is a number and stands for the conversation that ends with it."""
+    """A tree of messages. A node is a number and identifies the conversation that ends with it."""
 
     def __init__(self) -> None:
         self._parents = [ROOT]

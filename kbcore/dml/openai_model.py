@@ -1,4 +1,4 @@
-"""A language model behind OpenAI's API of chat completions, at any base URL: retries, keys, and what its failures say.
+"""A language model by OpenAI's API of chat completions, at any base URL: retries, keys, and what its failures say.
 
 Invariant: the key is read when the model is asked, and is in no object that stays, nor in any text: what a server says
 is shown without the pieces of the key that it holds.
@@ -65,7 +65,7 @@ class Retries(msgspec.Struct, frozen=True):
 
 
 class OpenAIModel:
-    """A ``StreamingModel`` behind an OpenAI-compatible server. It needs the extra `dml`."""
+    """A ``StreamingModel`` of an OpenAI-compatible server. It needs the extra `dml`."""
 
     def __init__(
         self,

@@ -191,8 +191,8 @@ def _changed_part(meant: Facts, read: Facts, swap: Mapping[str, str]) -> Facts:
     """Return the first entity or link, as it was, that a text with other ids does not state any more as it is meant."""
 
     def parts(facts: Facts) -> list[Facts]:
-        apart = [Facts(entities=(one,)) for one in facts.entities] + [Facts(links=(one,)) for one in facts.links]
-        return sorted(apart, key=_line)
+        single = [Facts(entities=(one,)) for one in facts.entities] + [Facts(links=(one,)) for one in facts.links]
+        return sorted(single, key=_line)
 
     said = [meaning(one) for one in parts(read)]
     return next((one for one in parts(meant) if meaning(one, swap) not in said), Facts())

@@ -121,7 +121,7 @@ def _list_problem(value: Any) -> ValueFault | None:
 def meaning_problem(name: str, value: Any) -> ValueFault | None:
     """Return why a core field of an entity cannot mean what it says, its value being well formed, or None.
 
-    A client hears of it; of a file, what can be kept is kept.
+    A client is refused; of a file, what can be kept is kept.
     """
     if name == "tags":
         if not all(tag.strip() for tag in value):

@@ -11,10 +11,10 @@ from kbcore.rules.look_ups import Look, is_retired
 from kbcore.rules.rule import Finding, Rule, RuleContext
 
 _SQL: Final = f"""
-with heard as (select distinct type, to_id from link where is_resolved and type in ('publishes', 'consumes'))
+with linked as (select distinct type, to_id from link where is_resolved and type in ('publishes', 'consumes'))
 select * from (
-  select id, path, id in (select to_id from heard where type = 'publishes') as is_published,
-    id in (select to_id from heard where type = 'consumes') as is_consumed
+  select id, path, id in (select to_id from linked where type = 'publishes') as is_published,
+    id in (select to_id from linked where type = 'consumes') as is_consumed
   from node where type = 'event' and not {has_status("status", RETIRED)}
 ) where not (is_published and is_consumed)
 """  # noqa: S608 - no text from outside

@@ -148,7 +148,7 @@ class RuleRun(msgspec.Struct, frozen=True):
 
     @property
     def is_slow(self) -> bool:
-        """Return whether it took so long that a person should hear of it."""
+        """Return whether it took so long that it should be reported."""
         return self.seconds >= _SLOW_S
 
 

@@ -57,7 +57,7 @@ Presence = Literal["ref", "checked_out", "none"]
 """A branch in git: a ref, only a HEAD that names it, or nothing."""
 
 Verdict = Literal["same", "unseen", "doubtful", "made_again"]
-"""``unseen``: nothing speaks against the branch as git has it, and the store has not noted it yet."""
+"""``unseen``: nothing contradicts the branch as git has it, and the store has not noted it yet."""
 
 
 def judge(

@@ -144,7 +144,7 @@ class BranchWitness:
             of = self._now()
             if loss is None or of == before:
                 break
-            # KB put another store in the place meanwhile: this one was not the one that the trash speaks of.
+            # KB put another store in the place meanwhile: this one was not the one that the trash names.
         return loss
 
     def _lacking(self, seen: Seen, of: Head | None) -> Loss | None:

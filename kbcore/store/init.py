@@ -128,7 +128,7 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
 
 
 def _make_own_folder(layout: _Layout, kb_dir: Path) -> None:
-    """Make the folder that everything else is in; where that fails, there is no KB yet that a hint could speak of."""
+    """Make the folder that everything else is in; where that fails, there is no KB yet that a hint could name."""
     try:
         layout.folder(kb_dir)
     except ReadOnlyStore as error:

@@ -13,7 +13,8 @@ from kbcore.errors import InvalidConfig, InvalidQuery
 from kbcore.extract import markdown
 from kbcore.extract.settings import PATHS
 from kbcore.extract.sources import detection
-from kbcore.extract.sources.detection import Configured, Detection, Proposal
+from kbcore.extract.sources.detection import Configured, Detection
+from kbcore.extract.sources.proposal import Proposal, of_setting
 from kbcore.git.tracked_paths import listed_paths
 from kbcore.git.worktree_content import Unfit, check, read_beginning
 from kbcore.store.settings_edit import change_settings
@@ -56,7 +57,7 @@ def changed(workspace: Workspace, proposal: Proposal, value: dict[str, Any] | li
     """
     wanted = msgspec.structs.replace(proposal, setting=setting)
     check_text(workspace, _with("{}\n", msgspec.structs.replace(wanted, value=value), {}))
-    return detection.of_setting(wanted, value, paths_of(workspace), reader(workspace))
+    return of_setting(wanted, value, paths_of(workspace), reader(workspace))
 
 
 def check_text(workspace: Workspace, text: str, *, what: str = "settings") -> None:

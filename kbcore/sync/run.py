@@ -309,7 +309,7 @@ class _Attempt:
     def _answer(self, outcome: Outcome) -> SyncAnswer:
         pending, named, readings = self.pending, frozenset(self.options.paths), self.found.readings
         read = {one.path for one in readings}
-        # Who knows what changed asks often, and heard of the rest when it changed.
+        # Who knows what changed asks often, and got the answer on the rest when that changed.
         paths = None if self.place.touched is None else read
 
         def after(view: View) -> FileStatus:

@@ -15,10 +15,10 @@ from kbcore.errors.remedies import kb
 from kbcore.extract import registry
 from kbcore.extract.defaults import origins, with_defaults
 from kbcore.extract.facts import Facts, SourceFile
-from kbcore.extract.sources import detection
 from kbcore.extract.sources import extractor as sources
 from kbcore.extract.sources.check import resolved
-from kbcore.extract.sources.detection import Possible
+from kbcore.extract.sources.detection import Possible, possible_in
+from kbcore.extract.sources.folder_globs import placed
 from kbcore.extract.sources.profiles import NAMES
 from kbcore.extract.sources.source import texts
 from kbcore.git import worktree_content
@@ -92,7 +92,7 @@ def list_sources(workspace: Workspace, view: View) -> SourceList:
         if want.globs
     )
     left = [path for path in paths_of(workspace) if path not in owner]
-    return SourceList(listed_sources, tuple(detection.possible_in(left, reader(workspace))))
+    return SourceList(listed_sources, tuple(possible_in(left, reader(workspace))))
 
 
 def try_file(workspace: Workspace, path: str, *, profile: str = "", entry: Mapping[str, Any] | None = None) -> FileSays:
@@ -143,8 +143,8 @@ def _tried_entry(workspace: Workspace, path: str, profile: str, entry: Mapping[s
         raise InvalidQuery(f"The entry names the profile {named}, not {profile}.", hint="Leave one of the two out.")
     is_placed = bool(tried.get("glob"))
     if not is_placed:
-        placed = detection.placed(named, [path]) if named in NAMES else None
-        tried = {**tried, **(placed or {"glob": glob_of(path)})}
+        own = placed(named, [path]) if named in NAMES else None
+        tried = {**tried, **(own or {"glob": glob_of(path)})}
     check_text(workspace, msgspec.json.encode({"sources": [tried]}).decode(), what="entry")
     if is_placed and not matches(path, [rule.glob for rule in sources.EXTRACTOR.path_rules(resolved(tried))]):
         globs = one_of([in_quotes(one) for one in texts(tried["glob"])])

@@ -124,7 +124,7 @@ def parts(text: str) -> list[str]:
 def spellings(piece: str) -> dict[str, str]:
     """Return the words of a piece as they were typed, in small letters, by the term of each; none that is its own term.
 
-    So an answer to ``Größe`` speaks of ``größe``, and not of the term ``grosse``.
+    So an answer to ``Größe`` names ``größe``, and not of the term ``grosse``.
     """
     if piece.isascii():
         return {}

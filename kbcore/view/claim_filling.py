@@ -193,7 +193,7 @@ class Filling:
     def _folded_at(self, subjects: Subjects, seq: int) -> FoldedClaims:
         """Return the state of the changes at a seq, of some entities and edges.
 
-        An entity of which no change says that it was created is that of a document: nothing else can be told from the
+        An entity of which no change says that it was created is that of a document: nothing else can be known from the
         records of clients alone.
         """
         changes = [*self._index.changes_on(subjects, seq).values()]

@@ -380,7 +380,7 @@ class ViewPool:
         try:
             yield
         except (KBError, ViewDamaged):
-            return  # the next one who reads begins with another view, and hears of what is wrong with the store
+            return  # the next one who reads begins with another view, and gets the error of the store
         except Exception as error:  # noqa: BLE001 - reported, unless the system refused memory or threads
             if exhausted(error, may_be_written=False) is None:
                 saved = bug_reports.write_report(error, doing, self._files.directory.parent)

@@ -2,7 +2,7 @@
 
 Only whole messages are written, one after the other. When the client closes its end, or the process is asked to stop,
 no more is read, the open requests are answered, and the streams end: within two seconds, so that requests that take
-longer are stopped, and say so. Requests that last until then hear of it.
+longer are stopped, and say so. Requests that last until then are notified.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def _answer(call: Call, asked: QueryArguments, problems: Sequence[Problem], room
 
 
 def _beside(asked: QueryArguments, argument: str, hint: str, allowed: frozenset[str] = frozenset()) -> list[Problem]:
-    """Return a problem for each argument that is given next to one which stands for the whole request."""
+    """Return a problem for each argument that is given next to one which is the whole request."""
     names = [name.rstrip("_") for name in sorted(asked.model_fields_set - {argument} - allowed)]
     return [Problem(f"$.{name}", f"beside_{argument}", f"`{name}` is next to `{argument}`.", hint) for name in names]
 

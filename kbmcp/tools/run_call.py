@@ -292,7 +292,7 @@ def running(service: Service) -> Iterator[CurrentWork]:
 
 @asynccontextmanager
 async def reporting(report: Report | None) -> AsyncIterator[None]:
-    """Let a client hear of the work that is begun inside the block, which raises nothing but its cancellation."""
+    """Notify a client of the work that is begun inside the block, which raises nothing but its cancellation."""
     if report is None:
         yield
         return

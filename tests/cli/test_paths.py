@@ -23,18 +23,23 @@ class Cart:
 
 
 @pytest.fixture
-def shop(kb, ready):
+def shop(grown):
+    """Two requirements, and three symbols that implement them."""
+    return grown(make_shop, "ready")
+
+
+def make_shop(root, kb):
     kb("config", "set", "extractors.code.paths", '["src/**/*.py"]')
     for number in (1, 2):
-        path = ready / "docs" / "requirements" / f"REQ-{number}.md"
+        path = root / "docs" / "requirements" / f"REQ-{number}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"---\nid: REQ-{number}\ntitle: Requirement {number}\nstatus: open\n---\n")
     for name, text in (("shop.py", CODE), ("deep/other.py", "def other(): pass\n")):
-        path = ready / "src" / name
+        path = root / "src" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     kb("sync")
-    return ready
+    kb("query")
 
 
 def ids(said: str) -> list[str]:

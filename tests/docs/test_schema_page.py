@@ -1,4 +1,4 @@
-"""The examples on the pages about the schema and the configuration can be used as they stand."""
+"""The examples on the pages about the schema and the configuration can be used as they are."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import re
 
 import pytest
 
+from kbcore.config.json_schema import schema as settings_schema
 from kbcore.config.schema_files import load_schema
 from kbcore.config.schema_members import ATTRIBUTE_KEYS, ATTRIBUTE_TYPES, IMPACTS
-from kbcore.config.settings import DEFAULT, parse_config
+from kbcore.config.settings import DEFAULT, SCHEMA_KEY, parse_config
 from kbcore.extract import registry
 from kbcore.model.schema import CORE
 from tests.support.docs.regenerate_docs import DOCS, fenced
@@ -32,6 +33,12 @@ def test_the_examples_of_schema_files_load_side_by_side():
 @pytest.mark.parametrize("key", [*ATTRIBUTE_KEYS, *ATTRIBUTE_TYPES, *IMPACTS, "impact"])
 def test_every_word_about_attributes_and_impact_is_on_the_page(key):
     assert f"`{key}`" in (DOCS / "schema.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("key", sorted(settings_schema()["properties"].keys() - {SCHEMA_KEY}))
+def test_every_setting_has_a_row_on_the_page_of_the_configuration(key):
+    page = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| `{key}[`.]", page, re.MULTILINE)
 
 
 def test_the_examples_of_configuration_files_can_be_used():

@@ -1,6 +1,6 @@
 """The links that a source file states: each mark of a comment belongs to the symbol that the comment is about. Pure.
 
-That is the symbol that the comment stands directly above, else the one that ends in its line or is around it, else the
+That is the symbol that the comment is directly above, else the one that ends in its line or is around it, else the
 file.
 """
 

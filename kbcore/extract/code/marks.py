@@ -52,7 +52,7 @@ _VERIFYING: Final = frozenset({"test", "utest", "itest", "stest", "verifies", "t
 class Mark(msgspec.Struct, frozen=True):
     """A link that a comment states: the edge, None for the one that fits, and the line from that of the comment.
 
-    ``is_of_file`` means that it is for the file, wherever the comment stands.
+    ``is_of_file`` means that it is for the file, wherever the comment is.
     """
 
     target: str

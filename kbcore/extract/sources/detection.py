@@ -1,8 +1,7 @@
 """Which documents a repository has, and which settings would read them. Pure: files are read by what the caller gives.
 
 First the profiles, by their signs; then texts that look alike, folder by folder; then tables and lists of records; then
-the pages of sites, by the settings of the site. Of each folder a few files are looked at. Then the proposed settings
-are tried on the files, so that what a proposal says of entities and edges is what a sync would make of them.
+the pages of sites, by the settings of the site. Of each folder a few files are looked at, and each proposal is tried.
 """
 
 from __future__ import annotations
@@ -10,9 +9,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -22,15 +19,24 @@ from kbcore.extract import gherkin, markdown, registry
 from kbcore.extract.code import extractor as code
 from kbcore.extract.code.languages import LANGUAGES, language_of
 from kbcore.extract.code.proposing import globs_of_code
-from kbcore.extract.facts import Extractor, Facts, SourceFile, StatedLink
+from kbcore.extract.facts import Extractor, SourceFile
 from kbcore.extract.settings import PATHS
 from kbcore.extract.sources import extractor as sources
 from kbcore.extract.sources import guessing, patterns, profiles
 from kbcore.extract.sources.check import resolved
 from kbcore.extract.sources.document import INDEX, entries_of
+from kbcore.extract.sources.folder_globs import at_or_below, below, covering, path_in, placed, with_files
 from kbcore.extract.sources.guessing import Guess
 from kbcore.extract.sources.profiles import Signs, Site
-from kbcore.extract.sources.recognition import SIGNS_BYTES, LookedAtFile, fits_content, fits_path
+from kbcore.extract.sources.proposal import TRIED, Proposal, Read, Trial, spread, with_one_spelling, with_results
+from kbcore.extract.sources.recognition import (
+    SIGNS_BYTES,
+    LookedAtFile,
+    endings_of,
+    fits_content,
+    fits_path,
+    signs_of_ending,
+)
 from kbcore.extract.sources.source import ENDINGS, TEXTS, source_of, texts
 from kbcore.text.globs import common_folder, fixed_part, glob_of, glob_set, matches
 
@@ -38,19 +44,13 @@ SAMPLES: Final = 8
 """Files that are looked at of each folder."""
 LOOKED_AT: Final = 1000
 """Files that are looked at in all."""
-TRIED: Final = 1000
-"""Files on which proposed settings are tried in all; of more, the numbers are estimates."""
 _LEAST_TRIED: Final = 20
 _CODE_TRIED: Final = 100
 """Files of source code that are tried of each setting."""
 _TABLES_OF_FOLDER: Final = 3
 _TABLE_BYTES: Final = limits.MIB
-_MOST_FOLDERS: Final = 6
 _MOST_GLOBS: Final = 20
 """More globs of a set than these are one with ``**``."""
-_MOST_STATUSES: Final = 50
-"""Of more, they are no words of a list."""
-_SHOWN: Final = 2
 _SHOWN_DEPTH: Final = 2
 _SIGNS_OF_GLOBS: Final = frozenset("*?[")
 _TABLES: Final = frozenset({".csv", ".tsv", ".json"})
@@ -69,9 +69,6 @@ _NOT_OURS: Final = frozenset(
 _FOR_TESTS: Final = frozenset({"testdata", "test-data", "test_data", "fixtures", "__fixtures__", "__snapshots__"})
 """Folders of data that tests read: only what has the signs of a profile counts there."""
 
-Read = Callable[[str, int], bytes | None]
-"""Returns so many bytes of a file from its beginning; None where it cannot be read."""
-
 
 class Configured(msgspec.Struct, frozen=True):
     """An extractor in force, with its settings and the globs of its files, each with the type that it gives."""
@@ -79,43 +76,6 @@ class Configured(msgspec.Struct, frozen=True):
     extractor: Extractor
     settings: Mapping[str, Any]
     globs: tuple[tuple[str, str | None], ...]
-
-
-class Sample(msgspec.Struct, frozen=True):
-    """An entity that a proposal would give, and its edges as ``type target``."""
-
-    path: str
-    id: str
-    type: str
-    title: str
-    edges: tuple[str, ...]
-
-
-class NotRead(msgspec.Struct, frozen=True):
-    """Files that would give no entity for one reason: how many there are, the first one, and what is said of it."""
-
-    code: str
-    count: int
-    path: str
-    message: str
-
-
-class Proposal(msgspec.Struct, frozen=True):
-    """Settings for a set of documents, and what they would give.
-
-    ``setting`` is ``sources``, to whose list ``value`` is added, or a list of globs of an extractor, to which the globs
-    in ``value`` are added.
-    """
-
-    name: str
-    setting: str
-    value: dict[str, Any] | list[str]
-    files: int
-    entities: int
-    edges: int
-    is_estimate: bool = False
-    samples: tuple[Sample, ...] = ()
-    not_read: tuple[NotRead, ...] = ()
 
 
 class Possible(msgspec.Struct, frozen=True):
@@ -148,24 +108,6 @@ class Detection(msgspec.Struct, frozen=True):
 def detect(paths: Iterable[str], read: Read, configured: Sequence[Configured]) -> Detection:
     """Return what is found in a repository with files at these paths, beyond what settings in force read."""
     return _Detection(paths, read, configured).run()
-
-
-def of_setting(proposal: Proposal, value: dict[str, Any] | list[str], paths: Iterable[str], read: Read) -> Proposal:
-    """Return what the setting of a proposal gives with another value, of the files among these paths that it means."""
-    extractor: Extractor = sources.EXTRACTOR
-    if isinstance(value, dict):
-        settings: Mapping[str, Any] = resolved(value)
-    elif proposal.setting.startswith("extractors.markdown."):
-        extractor, settings = markdown.EXTRACTOR, {"paths": {proposal.setting.rpartition(".")[2]: value}}
-    elif proposal.setting.startswith("extractors.code."):
-        extractor, settings = code.EXTRACTOR, {proposal.setting.rpartition(".")[2]: value}
-    else:
-        extractor, settings = gherkin.EXTRACTOR, {"paths": value}
-    globs = [rule.glob for rule in extractor.path_rules(settings)]
-    own = [path for path in paths if matches(path, globs)]
-    files = [path for path in own if not INDEX.fullmatch(posixpath.basename(path))] or own
-    blank = Proposal(proposal.name, proposal.setting, value, 0, 0, 0)
-    return _tried(blank, _Trial(extractor, settings, read, TRIED), files)[0]
 
 
 def possible_in(paths: Iterable[str], read: Read) -> list[Possible]:
@@ -206,7 +148,7 @@ class _Group(msgspec.Struct):
     names: list[str]
 
     def path(self, name: str) -> str:
-        return _in(self.folder, name)
+        return path_in(self.folder, name)
 
     @property
     def parts(self) -> frozenset[str]:
@@ -271,7 +213,7 @@ class _Detection:
 
     def _samples(self, group: _Group, names: Sequence[str]) -> list[LookedAtFile]:
         own = [name for name in names if not INDEX.fullmatch(name)] or list(names)
-        found = (self.look(group.path(name)) for name in _spread(own, SAMPLES))
+        found = (self.look(group.path(name)) for name in spread(own, SAMPLES))
         return [one for one in found if one is not None]
 
     def _leave_out_configured(self, group: _Group) -> None:
@@ -306,13 +248,13 @@ class _Detection:
                 before = taken.get(profile, ([], []))
                 taken[profile] = ([*before[0], *paths], [*before[1], *singly])
         for profile, (paths, singly) in taken.items():
-            entry = _with_files(placed(profile, paths), profile, singly)
+            entry = with_files(placed(profile, paths), profile, singly)
             if entry is None:
                 continue
             whole = resolved(entry)
             meant = self._meant_by([rule.glob for rule in sources.EXTRACTOR.path_rules(whole)])
             files = [group.path(name) for group, names in meant for name in names]
-            proposal = self._try(Proposal(profile, "sources", entry, 0, 0, 0), sources.EXTRACTOR, whole, files)
+            proposal = self._try(Proposal(profile, "sources", entry), sources.EXTRACTOR, whole, files)
             if proposal.entities:
                 for group, names in meant:
                     group.names = [name for name in group.names if name not in {*names}]
@@ -341,8 +283,8 @@ class _Detection:
 
     def _fitting(self, group: _Group) -> Iterator[tuple[Signs, int]]:
         """Yield the signs that the files of a group have, with the number of their profile."""
-        shown = [name for name in _spread(group.names, SAMPLES) if not INDEX.fullmatch(name)]
-        for number, signs in _signs_of(group.ending):
+        shown = [name for name in spread(group.names, SAMPLES) if not INDEX.fullmatch(name)]
+        for number, signs in signs_of_ending(group.ending):
             if signs.paths and glob_set(texts(signs.paths)).below(group.folder).is_dead:
                 continue
             named = texts(signs.names)
@@ -369,10 +311,10 @@ class _Detection:
         folders = [one.folder for one in groups]
         tops = sorted({folder.split("/")[0] for folder in folders})
         globs = sorted(
-            {_below(common_folder([one for one in folders if one.split("/")[0] == top]), "*.feature") for top in tops}
+            {below(common_folder([one for one in folders if one.split("/")[0] == top]), "*.feature") for top in tops}
         )
         files = [group.path(name) for group in groups for name in group.names]
-        proposal = Proposal(gherkin.NAME, "extractors.gherkin.paths", globs, 0, 0, 0)
+        proposal = Proposal(gherkin.NAME, "extractors.gherkin.paths", globs)
         yield self._try(proposal, gherkin.EXTRACTOR, {"paths": globs}, files)
         for group in groups:
             group.names = []
@@ -391,8 +333,8 @@ class _Detection:
             own = [path for path in files if meant.first(path) is not None] if listed else []
             if own:
                 files = [path for path in files if meant.first(path) is None]
-                trial = _Trial(code.EXTRACTOR, {key: list(listed)}, self.read, _CODE_TRIED)
-                yield _tried(Proposal(code.NAME, f"extractors.code.{key}", list(listed), 0, 0, 0), trial, own)[0]
+                trial = Trial(code.EXTRACTOR, {key: list(listed)}, self.read, _CODE_TRIED)
+                yield with_results(Proposal(code.NAME, f"extractors.code.{key}", list(listed)), trial, own)[0]
 
     def _of_texts(self) -> Iterator[Proposal]:
         alike: dict[str, tuple[Guess, list[_Group]]] = {}
@@ -407,12 +349,12 @@ class _Detection:
             plain = [patterns.plain_glob(glob) for glob in globs]
             files = [path for group in groups for name in group.names if matches(path := group.path(name), plain)]
             if guess.entry is None:
-                proposal = Proposal(markdown.NAME, f"extractors.markdown.paths.{guess.type}", globs, 0, 0, 0)
+                proposal = Proposal(markdown.NAME, f"extractors.markdown.paths.{guess.type}", globs)
                 extractor: Extractor = markdown.EXTRACTOR
                 settings: dict[str, Any] = {"paths": {guess.type: globs}}
             else:
                 entry = {"glob": globs if len(globs) > 1 else globs[0], **guess.entry}
-                proposal = Proposal(ENDINGS[groups[0].ending], "sources", entry, 0, 0, 0)
+                proposal = Proposal(ENDINGS[groups[0].ending], "sources", entry)
                 extractor, settings = sources.EXTRACTOR, resolved(entry)
             proposal = self._try(proposal, extractor, settings, files)
             if proposal.entities:
@@ -429,10 +371,10 @@ class _Detection:
         ending = groups[0].ending
         read = {*self._folders_in_force(ending), *self.folders.get(ending, ())} - own
         left = {one.folder for one in self.groups if one.ending == ending and one.names}
-        found = _covering(base, sorted(own), sorted(_at_or_below(read, base) if base else read), tail)
+        found = covering(base, sorted(own), sorted(at_or_below(read, base) if base else read), tail)
         common = common_folder(own)
-        is_wide = len(found) > _MOST_GLOBS and common and not _at_or_below(read - left, common)
-        return [_below(common, tail)] if is_wide else found
+        is_wide = len(found) > _MOST_GLOBS and common and not at_or_below(read - left, common)
+        return [below(common, tail)] if is_wide else found
 
     def _folders_in_force(self, ending: str) -> set[str]:
         """Return the folders below which settings in force look for texts with an ending, there or not.
@@ -459,7 +401,7 @@ class _Detection:
             if name is None or (site.beside and not any(matches(one, texts(site.beside)) for one in beside)):
                 return ""
             below = site.folder
-            if site.folder_key and (data := self.read(_in(folder, name), SIGNS_BYTES)):
+            if site.folder_key and (data := self.read(path_in(folder, name), SIGNS_BYTES)):
                 stated = re.search(rf"^{site.folder_key}:[ \t]*[\"']?([\w./-]+)".encode(), data, re.MULTILINE)
                 below = stated[1].decode() if stated else below
             inner = posixpath.normpath(posixpath.join(folder, below))
@@ -473,10 +415,10 @@ class _Detection:
             for one in self.groups
             if one.names
             and one.ending in endings
-            and _at_or_below([one.folder], folder)
+            and at_or_below([one.folder], folder)
             and not one.parts & _FOR_TESTS
             and not any(part.startswith("_") for part in one.parts)
-            and not any(_at_or_below([one.folder], taken) for taken in self._folders_in_force(one.ending))
+            and not any(at_or_below([one.folder], taken) for taken in self._folders_in_force(one.ending))
         ]
         globs = [
             glob
@@ -488,18 +430,18 @@ class _Detection:
             return
         entry = {"profile": profile, "glob": globs if len(globs) > 1 else globs[0]}
         files = [one.path(name) for one in groups for name in one.names]
-        trial = _Trial(sources.EXTRACTOR, resolved(entry), self.read, max(_LEAST_TRIED, self.left_to_try))
+        trial = Trial(sources.EXTRACTOR, resolved(entry), self.read, max(_LEAST_TRIED, self.left_to_try))
         self.left_to_try -= min(trial.most, len(files))
         for one in groups:
             one.names = []
-        yield _tried(Proposal(profile, "sources", entry, 0, 0, 0), trial, files)[0]
+        yield with_results(Proposal(profile, "sources", entry), trial, files)[0]
 
     def _of_tables(self) -> Iterator[Proposal]:
         alike: dict[str, tuple[Guess, list[tuple[_Group, str]]]] = {}
         for group in self.groups:
             if group.ending not in _TABLES or group.parts & _FOR_TESTS:
                 continue
-            for name in _spread(group.names, _TABLES_OF_FOLDER):
+            for name in spread(group.names, _TABLES_OF_FOLDER):
                 file = self.look(group.path(name))
                 guess = _of_table(file) if file and len(file.data) < _TABLE_BYTES else None
                 if guess:
@@ -510,7 +452,7 @@ class _Detection:
             globs = [glob_of(path) for path in files]
             entry = {"glob": globs if len(globs) > 1 else globs[0], **(guess.entry or {})}
             name = ENDINGS[found[0][0].ending]
-            proposal = self._try(Proposal(name, "sources", entry, 0, 0, 0), sources.EXTRACTOR, entry, files)
+            proposal = self._try(Proposal(name, "sources", entry), sources.EXTRACTOR, entry, files)
             if proposal.entities:
                 for group, name in found:
                     group.names = [one for one in group.names if one != name]
@@ -522,8 +464,8 @@ class _Detection:
         files = [path for path in files if not INDEX.fullmatch(posixpath.basename(path))] or files
         most = max(_LEAST_TRIED, self.left_to_try)
         self.left_to_try -= min(most, len(files))
-        tried, statuses = _tried(proposal, _Trial(extractor, settings, self.read, most), files)
-        return _with_one_spelling(tried, settings, statuses) if extractor is sources.EXTRACTOR else tried
+        tried, statuses = with_results(proposal, Trial(extractor, settings, self.read, most), files)
+        return with_one_spelling(tried, settings, statuses) if extractor is sources.EXTRACTOR else tried
 
 
 def _counted(groups: Iterable[_Group]) -> list[Possible]:
@@ -534,196 +476,6 @@ def _counted(groups: Iterable[_Group]) -> list[Possible]:
         counts[key] = counts.get(key, 0) + sum(not INDEX.fullmatch(name) for name in one.names)
     found = [Possible(folder, ending, count) for (folder, ending), count in counts.items() if count]
     return sorted(found, key=lambda one: (-one.count, one.folder, one.ending))
-
-
-class _Trial(msgspec.Struct, frozen=True):
-    """An extractor with settings that are tried, on so many files at most."""
-
-    extractor: Extractor
-    settings: Mapping[str, Any]
-    read: Read
-    most: int
-
-    def facts(self, path: str) -> Facts:
-        data = self.read(path, limits.MAX_SOURCE_FILE_BYTES)
-        rules = ((one.glob, one.type) for one in self.extractor.path_rules(self.settings))
-        kind = next((type_ for glob, type_ in rules if type_ and matches(path, [glob])), None)
-        return Facts() if data is None else registry.run(self.extractor, SourceFile(path, data, kind), self.settings)
-
-
-def _with_one_spelling(proposal: Proposal, settings: Mapping[str, Any], statuses: Mapping[str, int]) -> Proposal:
-    """Return a proposal whose settings give each status one spelling, where the documents differ in capitals alone."""
-    spellings: dict[str, list[str]] = {}
-    for status in sorted(statuses, key=lambda one: (-statuses[one], one != one.lower(), one)):
-        spellings.setdefault(status.casefold(), []).append(status)
-    rule = settings.get("status", "status")
-    has_several = any(len(found) > 1 for found in spellings.values())
-    is_known = isinstance(rule, dict) and bool(rule.get("map"))
-    if not isinstance(proposal.value, dict) or not has_several or is_known or len(spellings) > _MOST_STATUSES:
-        return proposal
-    one_of_each = {found[0]: found[0] for found in spellings.values()}
-    stated = {**rule, "map": one_of_each} if isinstance(rule, dict) else {"field": rule, "map": one_of_each}
-    return msgspec.structs.replace(proposal, value={**proposal.value, "status": stated})
-
-
-def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> tuple[Proposal, Mapping[str, int]]:
-    """Return a proposal with what its settings give of its files, or of some of them, and how often each status is."""
-    ids: set[str] = set()
-    of_path: dict[str, str] = {}
-    links: list[StatedLink] = []
-    samples: list[Sample] = []
-    not_read: dict[str, NotRead] = {}
-    statuses: Counter[str] = Counter()
-    chosen = _spread(files, trial.most)
-    for path in chosen:
-        facts = trial.facts(path)
-        own = [one for one in facts.entities if not one.is_part]
-        links += facts.links
-        repeated = [one.id for one in own if one.id in ids]
-        ids |= {one.id for one in own}
-        statuses.update(str(one.fields["status"]) for one in own if one.fields.get("status"))
-        of_path.update({path: own[0].id} if own else {})
-        if len(samples) < _SHOWN and own and not repeated:
-            samples.append(_sample(path, facts))
-        reason = _reason(facts, bool(own), repeated)
-        if reason:
-            code, message = reason
-            before = not_read.get(code) or NotRead(code, 0, path, message)
-            not_read[code] = msgspec.structs.replace(before, count=before.count + 1)
-    edges = len(_edges(links, of_path))
-    scale = len(files) / len(chosen) if chosen else 1
-    tried = msgspec.structs.replace(
-        proposal,
-        files=len(files),
-        entities=round(len(ids) * scale),
-        edges=round(edges * scale),
-        is_estimate=len(chosen) < len(files),
-        samples=tuple(samples),
-        not_read=tuple(msgspec.structs.replace(one, count=round(one.count * scale)) for one in not_read.values()),
-    )
-    return tried, statuses
-
-
-def _edges(links: Iterable[StatedLink], of_path: Mapping[str, str]) -> set[tuple[str, str, str, str]]:
-    """Return the edges that links become.
-
-    One of running text counts where it leads to an entity of these files and nothing else links the two.
-    """
-    found: set[tuple[str, str, str, str]] = set()
-    stated: set[frozenset[str]] = set()
-    for link in sorted(links, key=lambda one: one.in_text):
-        end = of_path.get(link.target, link.target) if link.is_path else link.target
-        both = frozenset({end, link.subject})
-        if link.in_text and (link.target not in of_path or both in stated):
-            continue
-        if not link.in_text:
-            stated.add(both)
-        ends = (end, link.subject) if link.reverse else (link.subject, end)
-        found.add((link.type or "", link.kind, *ends))
-    return found
-
-
-def _reason(facts: Facts, has_entity: bool, repeated: Sequence[str]) -> tuple[str, str] | None:
-    """Return why a file gives no entity, or no new one; None where it does."""
-    if repeated:
-        return "id_in_use", f"another file has the id `{repeated[0]}`"
-    if has_entity or any(one.is_part for one in facts.entities):
-        return None
-    worst = next(
-        (one for level in ("error", "warning", "note") for one in facts.problems if one.severity == level), None
-    )
-    return (worst.code, worst.message) if worst else ("no_entity", "it states no entity")
-
-
-def _sample(path: str, facts: Facts) -> Sample:
-    entity = next(one for one in facts.entities if not one.is_part)
-    edges = [
-        f"{'^' if link.reverse else ''}{link.type or 'links to'} {link.target}"
-        for link in facts.links
-        if link.subject == entity.id and not link.in_text
-    ]
-    return Sample(path, entity.id, entity.type, str(entity.fields.get("title", "")), tuple(edges[: 2 * _SHOWN]))
-
-
-def placed(profile: str, files: Sequence[str]) -> dict[str, Any] | None:
-    """Return an entry with a profile, with globs where its own do not mean the files; None where none can."""
-    own = texts(profiles.read(profile)["source"]["glob"])
-    if not files:
-        return None
-    if all(matches(path, [patterns.plain_glob(glob) for glob in own]) for path in files):
-        return {"profile": profile}
-    bases: dict[str, set[str]] = {}
-    for path in files:
-        parts = path.split("/")
-        for glob in own:
-            tail = _tail(glob)
-            depth = tail.count("/") + 1
-            if len(parts) >= depth and matches("/".join(parts[-depth:]), [patterns.plain_glob(tail)]):
-                bases.setdefault(glob, set()).add("/".join(parts[:-depth]))
-                break
-    found: list[str] = []
-    for glob, folders in bases.items():
-        tail = _tail(glob)
-        if len(folders) > 1 and ("**/" in glob or len(folders) > _MOST_FOLDERS):
-            found.append(_below(common_folder(folders), tail))
-        else:
-            found += [_in_folder(folder, tail) for folder in sorted(folders)]
-    found = list(dict.fromkeys(found))
-    return {"profile": profile, "glob": found if len(found) > 1 else found[0]} if found else None
-
-
-def _with_files(entry: dict[str, Any] | None, profile: str, files: Sequence[str]) -> dict[str, Any] | None:
-    """Return an entry of a profile that means these files as well, each by its path; None where it means none."""
-    if not files:
-        return entry
-    own = texts(resolved(entry)["glob"]) if entry else ()
-    globs = list(dict.fromkeys((*own, *map(glob_of, files))))
-    return {"profile": profile, "glob": globs if len(globs) > 1 else globs[0]}
-
-
-def _tail(glob: str) -> str:
-    """Return the part of a glob after its fixed folders and ``**``."""
-    fixed = fixed_part(patterns.plain_glob(glob))
-    rest = glob.removeprefix(f"{fixed}/") if fixed else glob
-    return rest.removeprefix("**/")
-
-
-def _covering(base: str, own: Sequence[str], others: Sequence[str], tail: str) -> list[str]:
-    """Return globs that mean the files of these folders at or below a base, and of no other ones."""
-    if len(own) == 1:
-        return [_in_folder(own[0], tail)]
-    if base and not others:
-        return [_below(base, tail)]
-    found = [_in_folder(base, tail)] if base in own else []
-    start = len(base) + 1 if base else 0
-    for child in dict.fromkeys(one[start:].split("/")[0] for one in own if one != base):
-        path = f"{base}/{child}" if base else child
-        own_inside, others_inside = _at_or_below(own, path), _at_or_below(others, path)
-        found += _covering(path, own_inside, others_inside, tail)
-    return found
-
-
-def _at_or_below(folders: Iterable[str], path: str) -> list[str]:
-    return [one for one in folders if f"{one}/".startswith(f"{path}/")]
-
-
-def _in_folder(folder: str, tail: str) -> str:
-    return f"{glob_of(folder)}/{tail}" if folder else tail
-
-
-def _in(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
-
-
-def _below(folder: str, tail: str) -> str:
-    return _in_folder(folder, f"**/{tail}")
-
-
-def _spread(names: Sequence[str], most: int) -> list[str]:
-    """Return so many names at most, from the beginning to the end."""
-    if len(names) <= most:
-        return list(names)
-    return [names[at * (len(names) - 1) // (most - 1)] for at in range(most)]
 
 
 def _of_table(file: LookedAtFile) -> Guess | None:
@@ -741,22 +493,8 @@ def _of_table(file: LookedAtFile) -> Guess | None:
     return None
 
 
-@cache
-def _signs_of(ending: str) -> tuple[tuple[int, Signs], ...]:
-    """Return the signs that files with an ending may have, each with the number of its profile."""
-    listed = [(number, one) for number, name in enumerate(profiles.NAMES) for one in profiles.signs(name)]
-    return tuple((number, one) for number, one in listed if ending in (_endings_of(one) or {ending}))
-
-
-def _endings_of(signs: Signs) -> frozenset[str]:
-    """Return the endings that signs allow; none where they allow any."""
-    globs = (*texts(signs.names), *texts(signs.paths), *texts(signs.endings))
-    found = [posixpath.splitext(f"x{one}" if one.startswith(".") else one)[1].lower() for one in globs]
-    return frozenset(found) if all(one[1:].isalnum() for one in found) else frozenset()
-
-
 def _endings() -> frozenset[str]:
     """Return the endings of the files that are looked at: those of formats, and those that signs name."""
-    named = (_endings_of(one) for profile in profiles.NAMES for one in profiles.signs(profile))
+    named = (endings_of(one) for profile in profiles.NAMES for one in profiles.signs(profile))
     source_code = (ending for one in LANGUAGES for ending in one.endings)
     return frozenset({*ENDINGS, _FEATURE, *source_code}.union(*named))

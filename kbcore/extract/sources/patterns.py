@@ -2,7 +2,7 @@
 
 A pattern is text with placeholders: ``{name}`` is one or more characters, as few as possible, ``{name:d}`` digits,
 ``{name:w}`` a word of letters, digits and ``_ . -``. A template has ``{name}``, with ``|slug``, ``|lower``, ``|upper``
-or a width such as ``|04`` behind the name. ``{{`` and ``}}`` are braces.
+or a width such as ``|04`` after the name. ``{{`` and ``}}`` are braces.
 
 What is between two placeholders without a kind, or two stars of a glob, is taken where it fits first: a later place is
 no better. Only placeholders with a kind, and what is before these, are tried at several places. Texts are cut to
@@ -51,7 +51,7 @@ _FILTERS: Final[Mapping[str, Callable[[str], str]]] = {"slug": slug, "lower": st
 
 
 class _Slot(msgspec.Struct, frozen=True):
-    """One placeholder: its name, and the kind of text or the filter behind it."""
+    """One placeholder: its name, and the kind of text or the filter after it."""
 
     name: str
     suffix: str
@@ -202,7 +202,7 @@ def fill(template: str, value_of: Callable[[str], str | None]) -> Filled:
 
 
 def placeholders(glob: str) -> list[str]:
-    """Return what stands between the braces of a glob."""
+    """Return the text between the braces of a glob."""
     return re.findall(r"\{([^{},]*)\}", glob)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final
 
 from kbcore.extract.facts import SourceFile
@@ -90,3 +90,17 @@ def _has_title(file: LookedAtFile, wanted: tuple[str, ...]) -> bool:
     entry = file.document
     said = [entry.text_of(key) for key in ("heading", "title")] if entry else []
     return any(patterns.match(wanted, one) is not None for one in said if one)
+
+
+@cache
+def signs_of_ending(ending: str) -> tuple[tuple[int, Signs], ...]:
+    """Return the signs that files with an ending may have, each with the number of its profile."""
+    listed = [(number, one) for number, name in enumerate(profiles.NAMES) for one in profiles.signs(name)]
+    return tuple((number, one) for number, one in listed if ending in (endings_of(one) or {ending}))
+
+
+def endings_of(signs: Signs) -> frozenset[str]:
+    """Return the endings that signs allow; none where they allow any."""
+    globs = (*texts(signs.names), *texts(signs.paths), *texts(signs.endings))
+    found = [posixpath.splitext(f"x{one}" if one.startswith(".") else one)[1].lower() for one in globs]
+    return frozenset(found) if all(one[1:].isalnum() for one in found) else frozenset()

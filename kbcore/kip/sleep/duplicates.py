@@ -1,4 +1,4 @@
-"""Phase 6: concepts whose names are one name, and that nothing speaks against, are merged as MERGE does it.
+"""Phase 6: concepts whose names are one name, and that nothing contradicts, are merged as MERGE does it.
 
 A name is merged as a whole or not at all: of three of which two contradict each other, the third could be
 either. All other pairs that look alike are for judgement: alike is not the same.

@@ -62,14 +62,14 @@ def plan(memory: Memory) -> PhaseResult:
         "issues_found": [f"{one.name} is {one.value:g}, target {one.target}" for one in _unmet(memory)],
     }
     entries = _entries(system.old)
-    system.has_seen = True  # where branches slept apart, this cycle comes after both
+    system.has_seen = True  # where branches had cycles of their own, this cycle comes after both
     edit(step, system, {LAST: memory.now, LOG: [*entries, entry][-limits.MAX_SLEEP_LOG :]})
     step.count("entries in the maintenance log")
     return step
 
 
 def _entries(system: Node) -> list[Any]:
-    """Return the maintenance log; where branches slept apart, with the entries of all, in the order of their times."""
+    """Return the maintenance log; with the cycles of all branches, in the order of their times."""
     field = f"attributes.{LOG}"
     values = contested_in(system).get(field, [{"value": system.fields.get(field)}])
     logs = [log for one in values if isinstance(log := one.get("value"), list)]

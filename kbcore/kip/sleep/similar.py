@@ -114,7 +114,7 @@ order by 1
 class Namesakes(msgspec.Struct, frozen=True, array_like=True):
     """All concepts of one type whose names differ only in case, spaces and normal form, by their ids in order.
 
-    ``is_clear`` tells whether nothing but what they say of themselves can speak against their being one: no file states
+    ``is_clear`` tells whether nothing but what they say of themselves can contradict that they are one: no file states
     anything of them or links to them, none of them leads to another one, and none was merged before and brought back. A
     single word in another case may be another word, as ``us`` and ``US`` are.
     """

@@ -22,7 +22,7 @@ _MOST_CELL_CHARS: Final = 32_767
 """What a cell of a workbook has at most."""
 _NOTHING: Final = re.compile(r"(?!)")
 _NOT_IN_WORKBOOKS: Final = re.compile(f"{NOT_XML.pattern}|_x[0-9A-Fa-f]{{4}}_")
-"""Characters that no workbook can have, and what stands for one there."""
+"""Characters that no workbook can have, and what replaces one there."""
 _MADE: Final = dt.datetime(1980, 1, 1)  # noqa: DTZ001 - the format knows no time zones
 """The time that is written into workbooks: the same facts make the same file."""
 

@@ -223,7 +223,7 @@ def refuse(
 def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], left: Sequence[Problem]) -> str:
     """Return what to do about all of it at once, so that no advice fails on the next problem.
 
-    ``left`` are the problems with what would be left behind.
+    ``left`` are the problems with what would be left.
     """
     if not conflicts:
         return left[0].remedy

@@ -71,6 +71,7 @@ def test_a_document_type_that_only_names_a_file_is_passed_over():
     assert consumed(f'<!DOCTYPE testsuite SYSTEM "no/such.dtd"><testsuite>{CASE}</testsuite>'.encode()) == 1
 
 
+@pytest.mark.slow
 def test_a_long_report_is_read_in_memory_that_does_not_grow_with_it(tmp_path: Path):
     path = tmp_path / "long.xml"
     with path.open("w") as file:

@@ -20,6 +20,7 @@ from kbcore.maintenance.doctor import diagnose
 from kbcore.store.pool import Machine
 from kbcore.sync import file_dates
 from kbcore.sync.file_dates import DateLines, lines_of
+from tests.support.effort.scale import tries
 from tests.support.repository.project import Project, req
 from tests.support.repository.repos import git, git_env
 
@@ -257,7 +258,7 @@ EDITS = st.lists(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=tries(8, 25))
 @given(EDITS, st.integers(0, 7))
 def test_dates_are_those_of_a_walk_through_the_history(
     tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[str, int, int]], cut: int

@@ -95,7 +95,7 @@ def error_table() -> str:
 def token_table() -> str:
     """Return the table of the names in capitals in the grammar of KIP."""
     rows = [f"| `{'`, `'.join(names.split(', '))}` | {words} |" for names, words in TOKENS]
-    return "\n".join(["| name | stands for |", "|---|---|", *rows])
+    return "\n".join(["| name | means |", "|---|---|", *rows])
 
 
 def kip_code_table() -> str:

@@ -66,10 +66,15 @@ def spread(points: Sequence[T], of_slice: int) -> Sequence[T]:
     return [points[number * (len(points) - 1) // last] for number in range(of_slice)]
 
 
-def share(name: str, cases: Sequence[T], most: int) -> Sequence[T]:
-    """Return at most so many cases of a test, evenly spread, for ``DAYS`` days; then others, until all were in one."""
+def shares(cases: Sequence[T], most: int) -> list[Sequence[T]]:
+    """Return the fewest shares of at most so many cases of a test, each evenly spread; together they have all."""
     step = -(-len(cases) // most)
-    return cases[turn(name, DAYS * step) // DAYS :: step] if step else cases
+    return [cases[first::step] for first in range(step)]
+
+
+def of_period(name: str, parts: Sequence[T]) -> T:
+    """Return the part of a test that has its turn for ``DAYS`` days; then comes the next one, until all had theirs."""
+    return parts[turn(name, DAYS * len(parts)) // DAYS]
 
 
 def of_today(name: str, cases: Sequence[T]) -> Sequence[T]:

@@ -128,7 +128,7 @@ LIMIT 10
 CURSOR "<token>"
 """
 _ONE_COMMAND = "A command holds one statement, or UPSERTs in a row; the block prints several. Send them as a batch."
-_PATTERN = "It is printed as a pattern: `{}` stands for something and is no KIP."
+_PATTERN = "It is printed as a pattern: `{}` is a placeholder and is no KIP."
 
 STATEMENTS: Final = (
     Statement("SleepTask", _SLEEP_TASK),

@@ -79,7 +79,7 @@ pair_value(Most, Key-Term, Name-Value) :-
 
 %!  value_text(+Term, -Text)
 %
-%   The text that stands for a value where a text is expected: texts and numbers as they are, lists and dicts as JSON.
+%   The text of a value where a text is expected: texts and numbers as they are, lists and dicts as JSON.
 
 value_text(Term, Text) :-
     string(Term), !,

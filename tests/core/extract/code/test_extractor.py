@@ -152,6 +152,7 @@ FLAT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "text", "number"), FLAT, ids=[f"{one[0]} {one[1][:20]!r}" for one in FLAT])
 def test_a_long_file_is_read_in_time_in_proportion_to_its_length(path, text, number):
     assert len(extract(text, path).entities) == number

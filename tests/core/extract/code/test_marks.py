@@ -157,6 +157,7 @@ def test_each_language_has_its_comments(path, text, name):
     assert (subject, edge, target) == (name, "implements", "R")
 
 
+@pytest.mark.slow
 def test_hostile_comments_are_read_in_time_in_proportion_to_their_length():
     text = "def f():\n    pass\n" + "    # " + "# " * 50_000 + "\nx = 1\n    # kb: implements R\n"
     for many in (
@@ -171,6 +172,7 @@ def test_hostile_comments_are_read_in_time_in_proportion_to_their_length():
     assert [one[2] for one in links(text)] == ["R"]
 
 
+@pytest.mark.slow
 def test_a_long_comment_is_read_in_time_in_proportion_to_its_length():
     rows = "\n * - - - - - -" * 20_000
     assert [one[2] for one in links(f"/*{rows}\n * Implements: REQ7\n{rows}*/\nlet a = 1\n", "src/a.js")] == ["REQ7"]

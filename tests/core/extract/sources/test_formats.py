@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kbcore.extract.sources import profiles, reqif, strictdoc
 from kbcore.extract.sources.source import ENDINGS
 from tests.core.extract.sources.sources import codes, read
+from tests.support.effort.scale import tries
 
 SDOC = "[DOCUMENT]\nTITLE: D\n\n[REQUIREMENT]\nUID: A\nSTATEMENT: >>>\nOne.\n\nTwo.\n<<<\n"
 
@@ -31,6 +32,7 @@ def test_a_text_without_an_end_leaves_the_file_incomplete() -> None:
     assert [one.id for one in found.entities] == ["doc/a", "A"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "text"),
     [
@@ -177,7 +179,7 @@ PIECES = [
 
 
 @pytest.mark.parametrize("name", profiles.NAMES)
-@settings(max_examples=40)
+@settings(max_examples=tries(15, 40))
 @given(pieces=st.lists(st.sampled_from(PIECES), max_size=40), ending=st.sampled_from(sorted(ENDINGS)))
 def test_no_text_breaks_a_profile(name: str, pieces: list[str], ending: str) -> None:
     found = read(f"specs/001-a/x{ending}", "".join(pieces), profile=name)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kbcore.ids import check_id
 from kbcore.model.schema import CORE
 from kbcore.query.exchange.formats import FORMATS, PROFILES, Exchanged, Format, exchanged
+from tests.support.effort.scale import tries
 from tests.support.repository.project import Project
 from tests.support.sources import shapes
 
@@ -57,7 +58,7 @@ def graphs(draw: st.DrawFn, *, is_odd: bool = False) -> tuple[list[dict[str, Any
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-@settings(max_examples=30)
+@settings(max_examples=tries(8, 30))
 @given(graph=graphs())
 def test_every_format_holds_what_is_plain(format_: Format, graph: tuple[list[Any], list[Any]]) -> None:
     found = exchanged(format_, *graph, NAMES)
@@ -65,7 +66,7 @@ def test_every_format_holds_what_is_plain(format_: Format, graph: tuple[list[Any
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-@settings(max_examples=50)
+@settings(max_examples=tries(12, 50))
 @given(graph=graphs(is_odd=True))
 def test_no_format_says_what_is_not_there(format_: Format, graph: tuple[list[Any], list[Any]]) -> None:
     found = exchanged(format_, *graph, NAMES)
@@ -106,7 +107,7 @@ def hostile_graphs(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[dict[str
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-@settings(max_examples=100)
+@settings(max_examples=tries(25, 100))
 @given(graph=hostile_graphs())
 @example(graph=([{"id": "\ufffe", "type": "req", "title": "a", "status": "\r_x0041_"}], []))
 @example(
@@ -131,7 +132,7 @@ def synced(root: Path, format_: Format, found: Exchanged) -> Project:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-@settings(max_examples=8)
+@settings(max_examples=tries(3, 8))
 @given(graph=graphs(is_odd=True))
 def test_an_export_that_is_synced_is_the_graph_without_what_was_left_out(
     tmp_path_factory: pytest.TempPathFactory, format_: Format, graph: tuple[list[Any], list[Any]]
