@@ -57,7 +57,7 @@ ABSENT: Final = msgspec.UNSET
 
 _OF_NO_EDGE: Final = frozenset({RemoveEdge, AddMember, RedactedField})
 """Claims on an edge that do not state it, and no field of it."""
-_OF_EXISTENCE: Final = frozenset({Delete, Keep, Rename})
+OF_EXISTENCE: Final = frozenset({Delete, Keep, Rename})
 """Claims on whether an entity is there, and on its id."""
 
 
@@ -75,14 +75,14 @@ class Documents(msgspec.Struct, frozen=True):
 NO_DOCUMENTS: Final = Documents()
 
 
-class Value(msgspec.Struct, frozen=True):
+class Value(msgspec.Struct, frozen=True, gc=False):
     """One value of a field, and the changes that claim it and that none supersedes, in the order of their ids."""
 
     value: Any
     changes: tuple[str, ...]
 
 
-class Field(msgspec.Struct, frozen=True):
+class Field(msgspec.Struct, frozen=True, gc=False):
     """The values of a field, the one that is shown first; ``seen`` is what a new claim on it names.
 
     ``stated`` is the value of a document, which covers them, or ``ABSENT``. ``missing`` are changes that claims on it
@@ -226,40 +226,44 @@ class _ClaimsByCreation(msgspec.Struct):
 
 
 def _collected(present: Mapping[str, Change], documents: Documents) -> _ClaimsByCreation:
-    created = {
-        creation_of(change.id, claim.id): claim.id
-        for change in present.values()
-        for claim in change.claims
-        if type(claim) is Create
-    }
+    made = [(change.id, claim) for change in present.values() for claim in change.claims if type(claim) is Create]
+    created = {creation_of(by, claim.id): claim.id for by, claim in made}
     stated = [creation_of(DOCUMENT, key) for key in documents.fields]
     found = _ClaimsByCreation(present, {key: _Claimed() for key in [*created, *stated]}, created, [], [], [])
+    for by, claim in made:
+        found.claimed[creation_of(by, claim.id)].changes.add(by)
     for change in present.values():
-        last: Ref | None = None
-        meant, claimed = list[str](), list[_Claimed]()
-        for at, claim in enumerate(change.claims):
-            if type(claim) is Create:
-                found.claimed[creation_of(change.id, claim.id)].changes.add(change.id)
-                continue
-            on = claim.on
-            if not isinstance(on, EntityRef):
-                found.on_edges.append((on, change.id, at, claim))
-                continue
-            if on is not last and on != last:
-                last, meant = on, _meant(change.id, on, found.claimed, documents)
-                claimed = [found.claimed[key] for key in meant]
-            if meant and isinstance(claim, SetField):  # most are
-                _note(claimed, change.id, at, claim)
-                continue
-            creations = meant
-            if type(claim) in _OF_EXISTENCE:  # a document decides itself whether it is there and its id
-                creations = [key for key in creations if key in created]
-            if not creations:
-                found.waiting.append(claim_name(change.id, at))
-            elif type(claim) is Delete:
-                found.deletions.append((change.id, claim, creations))
-            _note([found.claimed[key] for key in creations], change.id, at, claim)
+        _collect(found, change, documents)
     return found
+
+
+def _collect(found: _ClaimsByCreation, change: Change, documents: Documents) -> None:
+    """Add the claims of a change, but for creations, to those that are found."""
+    last: Ref | None = None
+    meant, claimed = list[str](), list[_Claimed]()
+    for at, claim in enumerate(change.claims):
+        if type(claim) is Create:
+            continue
+        on = claim.on
+        if not isinstance(on, EntityRef):
+            found.on_edges.append((on, change.id, at, claim))
+            continue
+        if on is not last and on != last:
+            last, meant = on, _meant(change.id, on, found.claimed, documents)
+            claimed = [found.claimed[key] for key in meant]
+        if meant and type(claim) is SetField and not claim.hash:  # most are
+            for one in claimed:
+                one.fields[claim.field][change.id] = (claim.now, claim.after)
+                one.changes.add(change.id)
+            continue
+        creations = meant
+        if type(claim) in OF_EXISTENCE:  # a document decides itself whether it is there and its id
+            creations = [key for key in creations if key in found.created_ids]
+        if not creations:
+            found.waiting.append(claim_name(change.id, at))
+        elif type(claim) is Delete:
+            found.deletions.append((change.id, claim, creations))
+        _note([found.claimed[key] for key in creations], change.id, at, claim)
 
 
 def _note(creations: Iterable[_Claimed], change: str, at: int, claim: Claim) -> None:
@@ -421,12 +425,12 @@ def _edges(
     for ref, change, at, claim in subjects.on_edges:
         if type(claim) in _OF_NO_EDGE:
             continue
-        name = claim_name(change, at)
-        if (change, ref) not in keys:
+        name, place = claim_name(change, at), (change, ref)
+        key = keys.get(place)
+        if key is None:
             from_id, to_id = [names.id_of(change, end) for end in (ref.from_end, ref.to_end)]
-            keys[change, ref] = link_id(ref.type, ref.kind, from_id, to_id)
-            ends[keys[change, ref]] = (ref.type, ref.kind, from_id, to_id)
-        key = keys[change, ref]
+            key = keys[place] = link_id(ref.type, ref.kind, from_id, to_id)
+            ends[key] = (ref.type, ref.kind, from_id, to_id)
         if type(claim) is SetField or type(claim) is UnsetField:
             of_fields.append((key, ref, (name, change, claim)))
         elif name not in removed:
