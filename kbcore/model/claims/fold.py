@@ -107,7 +107,7 @@ class Field(msgspec.Struct, frozen=True, gc=False):
         return len(self.values) > 1 and self.stated is ABSENT
 
 
-class Entity(msgspec.Struct, frozen=True):
+class Entity(msgspec.Struct, frozen=True, gc=False):
     """An entity: all living creations of one id (``of``), and the document that states it (``DOCUMENT``).
 
     ``sets`` has the additions of each member of a set, by field and member. ``claimed_by`` are the changes that a
@@ -124,7 +124,7 @@ class Entity(msgspec.Struct, frozen=True):
     deletions: tuple[str, ...]
 
 
-class Edge(msgspec.Struct, frozen=True):
+class Edge(msgspec.Struct, frozen=True, gc=False):
     """An edge: its type and the ids of its ends, the claims that add it, and its fields.
 
     ``ref`` is how the first of these claims names it; None where only documents state it.
