@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,9 +22,6 @@ from kbcore.model.claims.change import (
     named_by,
 )
 from kbcore.model.claims.fold import fold
-
-_BY_DOCUMENT: Final = creation_of(DOCUMENT, "")
-"""The names of the creations of documents begin so."""
 
 
 class Subjects(msgspec.Struct, frozen=True):
@@ -80,9 +77,9 @@ def claimed_by(change: Change) -> Claimed:
         if is_end:
             edges.add(frozenset([one.id for one in entities]))
         for entity in entities:
-            for creation in creations_of(change.id, entity):
+            for one, creation in zip(entity.of, creations_of(change.id, entity), strict=True):
                 keys.add((creation, is_end))
-                if not creation.startswith(_BY_DOCUMENT):
+                if one != DOCUMENT:
                     names.add((entity.id, creation))
     return found
 
