@@ -436,12 +436,14 @@ def _edges(
         elif name not in removed:
             additions[key][name] = named_by(change, ref)
     owns: dict[tuple[str, EdgeRef], str] = {}
+    waiting: defaultdict[str, list[EdgeClaim]] = defaultdict(list)
+    """By the edge that a claim was made on: no document that states an edge of this id means that one."""
     for key, ref, one in of_fields:
         if (one[1], ref) not in owns:
             owns[one[1], ref] = names.id_of(one[1], ref, replaces=False)
         own = owns[one[1], ref]
         is_stated = own == key or named_by(one[1], ref) in additions.get(key, {}).values()
-        fields[key if is_stated else own].append(one)
+        (fields[key] if is_stated else waiting[own]).append(one)
     edges = {
         key: Edge(
             key,
@@ -452,6 +454,8 @@ def _edges(
         )
         for key in sorted({*documents.edges, *additions})
     }
+    for key, claims in waiting.items():
+        fields[key] += claims
     return edges, fields
 
 
