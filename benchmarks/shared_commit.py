@@ -30,6 +30,7 @@ def _row(place: Place, count: int) -> Row:
     git(root, "commit", "--quiet", "--no-verify", "-m", "share")
     place.settle(root)
     place.kb(root, "hook", "post-commit")
+    bare = place.copy_of(root, f"committing-without-{count}")  # a commit without hooks between others costs these more
     numbers = itertools.count(1, count)
     commit = ["commit", "--quiet", "--allow-empty", "-m", "change"]
 
@@ -38,8 +39,7 @@ def _row(place: Place, count: int) -> Row:
         return process(["git", *commit], cwd=root, env=place.env)
 
     def without() -> Sample:
-        place.kb(root, "sync")
-        return process(["git", "-c", "core.hooksPath=/dev/null", *commit], cwd=root, env=place.env)
+        return process(["git", "-c", "core.hooksPath=/dev/null", *commit], cwd=bare, env=place.env)
 
     hooked, floor = in_turns(with_hooks, without, rounds=place.sizes.long_rounds)
     _check_shared(root, (place.sizes.long_rounds + 1) * count)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from kbcli.messages import conflicts
 from kbcli.terminal.colours import Style
 from kbcli.terminal.output import Output
-from kbcore.model.graph import OBJECT_FIELDS
+from kbcore.model.graph import CONTESTED, OBJECT_FIELDS, contested_note, is_contested_note
 from kbcore.text.escaping import escape_controls, json_text
 from kbcore.text.wording import pluralize
 
@@ -22,9 +23,12 @@ SIGNS: Final[Mapping[str, tuple[str, Style]]] = {
 BARE: Final = "(a bare link)"
 """The text for the type of an unresolved edge whose type is not known yet."""
 _HIDDEN: Final = frozenset(
-    {"id", "type", "title", "from", "to", "kind", "version", "created_at", "updated_at", "created_by", "sources"}
+    {
+        *("id", "type", "title", "from", "to", "kind", "version", "created_at", "updated_at", "created_by", "sources"),
+        CONTESTED,
+    }
 )
-"""Members of an element that a change of it does not spell out."""
+"""Members of an element that a change of it does not spell out, or on lines of their own."""
 _VALUE_CHARS: Final = 200
 _COMMIT_CHARS: Final = 12
 _LINE_CHARS: Final = 40
@@ -70,7 +74,9 @@ def field_lines(output: Output, change: Json) -> Iterator[str]:
             old, new = (sides[key] for key in (("from", "to") if "from" in sides else ("before", "after")))
             stated = sides.get("stated_by")
             by = (stated["after"] or "no one") if stated else ""
-            if by and old == new and type(old) is type(new):
+            if is_contested_note(name):
+                yield from map(escape_controls, _contested(name, new))
+            elif by and old == new and type(old) is type(new):
                 kept.setdefault(by, []).append(name)
             else:
                 yield from _sides(output, name, (old, new), f" (now stated by {by})" if by else "")
@@ -80,6 +86,13 @@ def field_lines(output: Output, change: Json) -> Iterator[str]:
         yield from map(escape_controls, element_lines(after or before or {}))
     elif after and after.get("problems"):
         yield pluralize(after["problems"], "problem")
+
+
+def _contested(note: str, values: Any) -> Iterator[str]:
+    """Yield what a record made of the note that a field is contested: the values of now, None for none."""
+    field = note.removeprefix(contested_note(""))
+    yield f"{field}: contested" if values else f"{field}: not contested any more"
+    yield from (f"  {line}" for line in conflicts.value_lines(field, values or (), names_change=True))
 
 
 def _sides(output: Output, name: str, sides: tuple[Any, Any], note: str) -> Iterator[str]:
@@ -108,6 +121,8 @@ def element_lines(element: Json, also: Collection[str] = ()) -> Iterator[str]:
     """Yield a line for each member that is worth one, and for those that are named."""
     for name, text in element_pairs(element, also):
         yield f"{name}: {text}"
+    for name, values in element.get(CONTESTED, {}).items():
+        yield from _contested(contested_note(name), values)
 
 
 def element_pairs(element: Json, also: Collection[str] = ()) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _DELETED: Final = "deleted"
 _ID: Final = "id"
 _VALUE_CHARS: Final = 100
+_CHANGE_CHARS: Final = 12
 
 
 def lines(found: Iterable[Conflict]) -> Iterator[str]:
@@ -31,20 +32,31 @@ def creation_lines(found: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[s
         yield escape_controls(f"{key} was made more than once: {by}. If these are several things: `{command}`.")
 
 
+def value_lines(field: str, values: Iterable[Mapping[str, Any]], *, names_change: bool = False) -> Iterator[str]:
+    """Yield a line for each value of a contested field, by its number, and who stated it; for each deletion of one.
+
+    With ``names_change`` the changes that state it are named too.
+    """
+    if field == _DELETED:
+        yield from (f"   {_by(change, names_change)}" for change in values)
+        return
+    for number, value in enumerate(values, start=1):
+        shown = shortened(json_text(value["value"]), _VALUE_CHARS) if "value" in value else "(no value)"
+        yield f"{number}  {shown}  {'; '.join(_by(change, names_change) for change in value['changes'])}"
+
+
 def _lines_of(one: Conflict) -> Iterator[str]:
     command = f"kb resolve {shlex.quote(one.id)} {shlex.quote(one.field)} --take"
-    if one.field == _DELETED:
-        yield f"{one.name}: deleted, although it was changed"
-        yield from (f"     {_by(change)}" for change in one.values)
+    is_deleted = one.field == _DELETED
+    yield f"{one.name}: deleted, although it was changed" if is_deleted else f"{one.name}: {one.field}"
+    yield from (f"  {line}" for line in value_lines(one.field, one.values))
+    if is_deleted:
         yield f"  {command} keep, or kb delete {shlex.quote(one.id)}"
-        return
-    yield f"{one.name}: {one.field}"
-    for number, value in enumerate(one.values, start=1):
-        shown = shortened(json_text(value["value"]), _VALUE_CHARS) if "value" in value else "(no value)"
-        yield f"  {number}  {shown}  {'; '.join(_by(change) for change in value['changes'])}"
-    yield f"  {command} N" + (" (keeps this id, or renames to it)" if one.field == _ID else "")
+    else:
+        yield f"  {command} N" + (" (keeps this id, or renames to it)" if one.field == _ID else "")
 
 
-def _by(change: dict[str, Any]) -> str:
+def _by(change: Mapping[str, Any], names_change: bool) -> str:
     file = f" in {change['file']}" if "file" in change else ""
-    return f"by {change['actor']}, {str(change['at'])[:10]}{file}"
+    named = f" (change {change['change'][:_CHANGE_CHARS]})" if names_change else ""
+    return f"by {change['actor']}, {str(change['at'])[:10]}{file}{named}"

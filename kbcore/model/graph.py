@@ -61,7 +61,7 @@ OTHER_NAMES: Final = (("name", "title"), ("sourceFile", "file"), ("source_file",
 """Keys that a manifest may write for those that KB has."""
 
 
-class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """An entity. ``version`` is the seq that last changed it, ``created_seq`` the one that made it."""
 
     id: str
@@ -118,7 +118,7 @@ def former_ids_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for one in items if isinstance(one, str) and one))
 
 
-class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
+class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True, gc=False):
     """The source of a link: a file's path or the client.
 
     ``said`` is the id of the entity whose document named the other end without a type (a bare link), else "".
@@ -135,7 +135,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=T
         return self.src or self.via
 
 
-class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """An edge. It is resolved while both ends exist and its type is known; a bare link to an unknown id has type "".
 
     ``fields`` holds ``confidence``, ``attributes.<key>`` and ``metadata.<key>``. An end is the id of a node or
@@ -185,7 +185,7 @@ NOTES_OF_RULES: Final = {
 """By the code of a problem of a file: the rule that reports it, as what it is about is in the state."""
 
 
-class SourceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SourceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A file that an extractor read: the SHA-256 of the content last taken in, and whether all of it was."""
 
     path: str

@@ -55,7 +55,7 @@ REDACTION: Final = "redaction"
 salvage that also writes what no record proves, and of a redaction."""
 
 
-class _Op(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op"):
+class _Op(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op", gc=False):
     """The base of all operations: the way they are written."""
 
 
@@ -207,7 +207,7 @@ class Redaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     """The snapshots that hold what pruned or missing records led to, and whose facts were changed."""
 
 
-class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """One validated changeset in the journal. ``digest`` is of the request's content."""
 
     schema: int

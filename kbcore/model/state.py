@@ -32,7 +32,7 @@ class Stamp(msgspec.Struct, frozen=True):
     session: str = ""
 
 
-class Change(msgspec.Struct, Generic[E], frozen=True):
+class Change(msgspec.Struct, Generic[E], frozen=True, gc=False):
     """One element before and after a record; None where it does not exist."""
 
     key: str

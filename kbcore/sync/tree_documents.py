@@ -92,13 +92,9 @@ class TreeDocuments:
         ):
             return None
         index = self._claims(view)
-        ids = dict.fromkeys(change_file.ids_in(data))
+        ids = change_file.ids_in(data)
         bodies = index.bodies(ids)
-        if (
-            bodies.keys() != ids.keys()
-            or any(map(_is_redacted, bodies.values()))
-            or ids.keys() & index.taken_out.keys()
-        ):
+        if bodies.keys() != {*ids} or any(map(_is_redacted, bodies.values())) or bodies.keys() & index.taken_out.keys():
             return None
         return msgspec.structs.replace(blank, hash=digest, facts=Facts(changes=tuple([bodies[one] for one in ids])))
 

@@ -18,10 +18,10 @@ from kbcore import gc_pause, limits
 from kbcore.errors import Damaged
 from kbcore.ids import link_id
 from kbcore.model.claims import derived
-from kbcore.model.claims.change import Change, Delete, fields_redacted, named_by
+from kbcore.model.claims.change import Change, Delete, fields_redacted
 from kbcore.model.claims.fold import Documents, FoldedClaims, fold
 from kbcore.model.claims.running import RunningClaims
-from kbcore.model.claims.subjects import Subjects, claimed_by, creations_in, ids_in, ids_of_clients, names_in
+from kbcore.model.claims.subjects import Subjects, claimed_by, creations_of, ids_in, ids_of_clients, names_in
 from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids_of
 from kbcore.model.record import LeaveChange, Operation, PutNode, StateLink, TakeChange
 from kbcore.process import interrupting
@@ -183,7 +183,7 @@ class Filling:
             self._add("subject", [(key, is_end, one.id) for key, is_end in keys])
             self._add("name", names)
         gone = [(one.id, claim.on) for one, *_ in changes for claim in one.claims if type(claim) is Delete]
-        self._add("deleted", {(key,) for change, on in gone for key in creations_in(named_by(change, on))})
+        self._add("deleted", {(key,) for change, on in gone for key in creations_of(change, on)})
 
     def _before(self, touched: derived.Touched, seq: int) -> FoldedClaims:
         """Return the state of the changes at a seq, of all that the operations of the next record touch."""

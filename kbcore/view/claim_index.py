@@ -17,22 +17,18 @@ from kbcore.model.claims.change import (
     DOCUMENT,
     Change,
     Create,
-    Delete,
     EntityRef,
-    Keep,
     Ref,
     Rename,
     creation_of,
     creation_words,
-    named_by,
 )
-from kbcore.model.claims.fold import NO_DOCUMENTS, Documents, FoldedClaims, fold
+from kbcore.model.claims.fold import NO_DOCUMENTS, OF_EXISTENCE, Documents, FoldedClaims, fold
 from kbcore.model.claims.subjects import (
     Subjects,
     claimed_by,
-    creations_in,
+    creations_of,
     entities_in,
-    refs_of,
 )
 from kbcore.model.redaction.changes import TakenOut
 from kbcore.view.claim_database import ClaimDatabase
@@ -49,7 +45,6 @@ _ALSO_AT: Final = (
 )
 """Which pairs of a creation and a change are of a claim on an edge at the creation."""
 
-_OF_DOCUMENT: Final = creation_of(DOCUMENT, "")
 _IS_ONCE_COMMITTED: Final = "exists (select 1 from held h where h.change = c.id and h.is_committed and h.since <= :seq)"
 _IS_HELD: Final = "exists (select 1 from held h where h.change = c.id and h.since <= :seq and h.until > :seq)"
 _IS_OWN: Final = "c.seq between 1 and :seq"
@@ -344,21 +339,23 @@ class ClaimIndex:
         entities, around = Known(set(), set()), Known(set(), set())
         edges = set[frozenset[str]]()
         for change in changes:
-            whole = set[Ref]()
+            last: Ref | None = None
             for claim in change.claims:
                 if type(claim) is Create:
                     around.ids.add(claim.id)
-                elif type(claim) is Delete or type(claim) is Keep or type(claim) is Rename:
-                    whole.add(claim.on)
+                    continue
+                on, is_whole = claim.on, type(claim) in OF_EXISTENCE
+                if (on is last or on == last) and not is_whole:
+                    continue
+                last = on
+                if isinstance(on, EntityRef):
+                    known = around if is_whole else entities
+                    known.ids.add(on.id)
+                    known.creations.update(creations_of(change.id, on))
                     if type(claim) is Rename:
                         around.ids.add(claim.now)
-            for ref in refs_of(change):
-                if isinstance(ref, EntityRef):
-                    known = around if ref in whole else entities
-                    known.ids.add(ref.id)
-                    known.creations.update(creations_in(named_by(change.id, ref)))
                 else:
-                    edges.add(frozenset([one.id for one in entities_in(ref)]))
+                    edges.add(frozenset([one.id for one in entities_in(on)]))
         # One more claim brings back an entity whose deletion has not seen it: the edges at it move.
         deleted = self._by_keys("select key from deleted where key in ({})", entities.creations)
         around.creations.update(row[0] for row in deleted)

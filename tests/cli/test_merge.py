@@ -168,6 +168,47 @@ def test_a_decision_on_one_side_settles_the_other(kb, topic):
     assert facts(kb)[0]["S-1"][0] == "Topic"
 
 
+def test_conflicts_in_records_are_shown_by_value_writer_and_change(kb, topic, user):
+    user.setenv("KB_ACTOR", "bot")
+    kb("set", "S-1", "title=Topic")
+    user.setenv("KB_ACTOR", "ann")
+    git(topic, "switch", "-q", "main")
+    kb("set", "S-1", "title=Main")
+    kb("merge", "topic")
+    [conflict] = kb("resolve", "--json").json["conflicts"]
+    lines = []
+    for number, value in enumerate(conflict["values"], start=1):
+        [one] = value["changes"]
+        said = f'"{value["value"]}"  by {one["actor"]}, {one["at"][:10]} (change {one["change"][:12]})'
+        lines.append(f"{number}  {said}")
+
+    for words in [("show", "4"), ("show", "S-1"), ("diff", "3", "4")]:
+        shown = [line.strip() for line in kb(*words).out.splitlines()]
+        at = shown.index("title: contested")
+        assert shown[at + 1 : at + 3] == lines, words
+        assert '{"' not in kb(*words).out
+
+    kb("resolve", "S-1", "title", "--take", "1")
+    assert "title: not contested any more" in [line.strip() for line in kb("show", "5").out.splitlines()]
+    assert (
+        kb("diff", "3", "4", "--json").json["entities"][0]["fields"]["contested.title"]["after"] == conflict["values"]
+    )
+
+
+def test_a_deletion_that_did_not_see_all_is_shown_by_who_deleted(kb, topic, user):
+    user.setenv("KB_ACTOR", "bot")
+    kb("delete", "S-1")
+    user.setenv("KB_ACTOR", "ann")
+    git(topic, "switch", "-q", "main")
+    kb("set", "S-1", "title=Main")
+    kb("merge", "topic")
+    [one] = kb("resolve", "--json").json["conflicts"][0]["values"]
+
+    shown = [line.strip() for line in kb("show", "4").out.splitlines()]
+
+    assert shown[shown.index("deleted: contested") + 1] == f"by bot, {one['at'][:10]} (change {one['change'][:12]})"
+
+
 def test_what_is_contested_is_shown_wherever_the_entity_is(kb, topic):
     kb("set", "S-1", "title=Topic")
     git(topic, "switch", "-q", "main")

@@ -56,7 +56,7 @@ _OF_DOCUMENT: Final = (DOCUMENT,)
 
 
 class EntityRef(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="is", tag="entity"
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="is", tag="entity", gc=False
 ):
     """An entity as a change names it: the id that it had for the writer, and what it came from.
 
@@ -80,6 +80,7 @@ class EdgeRef(
     omit_defaults=True,
     tag_field="is",
     tag="edge",
+    gc=False,
     rename={"from_end": "from", "to_end": "to"},
 ):
     """An edge as a change names it: by its ends, of which each may be an edge."""
@@ -93,7 +94,7 @@ class EdgeRef(
 Ref = EntityRef | EdgeRef
 
 
-class _Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op"):
+class _Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op", gc=False):
     """The base of all claims: the way they are written."""
 
     @property
@@ -227,7 +228,7 @@ VALUED: Final = (SetField, AddMember, RemoveMember)
 """The claims with a value."""
 
 
-class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """One change. ``id`` is that of ``identified``; the other members are those of the record that committed it.
 
     ``message_hash`` is that of a message that was redacted, with its salt.

@@ -179,9 +179,9 @@ def decode(data: bytes, path: str) -> ReadChanges:
         return ReadChanges(problem=error.problem)
 
 
-def ids_in(data: bytes) -> Iterator[str]:
-    """Yield the id of the change that each line of a file is of, of one that ``decode`` has not refused."""
-    return (found[1].decode() for found in _BEGIN.finditer(data))
+def ids_in(data: bytes) -> list[str]:
+    """Return the ids of the changes in a file that ``decode`` has not refused, each once, in their order."""
+    return [one.decode() for one in dict.fromkeys(_BEGIN.findall(data))]
 
 
 def _digest(data: bytes) -> str:

@@ -246,7 +246,7 @@ class _Claims:
         ]
         for edge in stale:  # and the edges at these, which are added meanwhile
             self._bound.add(edge.id)
-            stale += [one for one in self._edges_at.get(edge.id, ()) if one.ref]
+            stale += [one for one in self._edges_at.get(edge.id, ()) if one.ref and one.id not in self._withdrawn]
             ref = EdgeRef(edge.type, self._end(edge.from_id), self._end(edge.to_id), edge.kind)
             self._added[edge.id] = ref
             self.claims.append(RemoveEdge(edge.ref or ref, edge.additions))

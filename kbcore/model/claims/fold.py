@@ -57,7 +57,7 @@ ABSENT: Final = msgspec.UNSET
 
 _OF_NO_EDGE: Final = frozenset({RemoveEdge, AddMember, RedactedField})
 """Claims on an edge that do not state it, and no field of it."""
-_OF_EXISTENCE: Final = frozenset({Delete, Keep, Rename})
+OF_EXISTENCE: Final = frozenset({Delete, Keep, Rename})
 """Claims on whether an entity is there, and on its id."""
 
 
@@ -75,14 +75,14 @@ class Documents(msgspec.Struct, frozen=True):
 NO_DOCUMENTS: Final = Documents()
 
 
-class Value(msgspec.Struct, frozen=True):
+class Value(msgspec.Struct, frozen=True, gc=False):
     """One value of a field, and the changes that claim it and that none supersedes, in the order of their ids."""
 
     value: Any
     changes: tuple[str, ...]
 
 
-class Field(msgspec.Struct, frozen=True):
+class Field(msgspec.Struct, frozen=True, gc=False):
     """The values of a field, the one that is shown first; ``seen`` is what a new claim on it names.
 
     ``stated`` is the value of a document, which covers them, or ``ABSENT``. ``missing`` are changes that claims on it
@@ -107,7 +107,7 @@ class Field(msgspec.Struct, frozen=True):
         return len(self.values) > 1 and self.stated is ABSENT
 
 
-class Entity(msgspec.Struct, frozen=True):
+class Entity(msgspec.Struct, frozen=True, gc=False):
     """An entity: all living creations of one id (``of``), and the document that states it (``DOCUMENT``).
 
     ``sets`` has the additions of each member of a set, by field and member. ``claimed_by`` are the changes that a
@@ -124,7 +124,7 @@ class Entity(msgspec.Struct, frozen=True):
     deletions: tuple[str, ...]
 
 
-class Edge(msgspec.Struct, frozen=True):
+class Edge(msgspec.Struct, frozen=True, gc=False):
     """An edge: its type and the ids of its ends, the claims that add it, and its fields.
 
     ``ref`` is how the first of these claims names it; None where only documents state it.
@@ -226,40 +226,44 @@ class _ClaimsByCreation(msgspec.Struct):
 
 
 def _collected(present: Mapping[str, Change], documents: Documents) -> _ClaimsByCreation:
-    created = {
-        creation_of(change.id, claim.id): claim.id
-        for change in present.values()
-        for claim in change.claims
-        if type(claim) is Create
-    }
+    made = [(change.id, claim) for change in present.values() for claim in change.claims if type(claim) is Create]
+    created = {creation_of(by, claim.id): claim.id for by, claim in made}
     stated = [creation_of(DOCUMENT, key) for key in documents.fields]
     found = _ClaimsByCreation(present, {key: _Claimed() for key in [*created, *stated]}, created, [], [], [])
+    for by, claim in made:
+        found.claimed[creation_of(by, claim.id)].changes.add(by)
     for change in present.values():
-        last: Ref | None = None
-        meant, claimed = list[str](), list[_Claimed]()
-        for at, claim in enumerate(change.claims):
-            if type(claim) is Create:
-                found.claimed[creation_of(change.id, claim.id)].changes.add(change.id)
-                continue
-            on = claim.on
-            if not isinstance(on, EntityRef):
-                found.on_edges.append((on, change.id, at, claim))
-                continue
-            if on is not last and on != last:
-                last, meant = on, _meant(change.id, on, found.claimed, documents)
-                claimed = [found.claimed[key] for key in meant]
-            if meant and isinstance(claim, SetField):  # most are
-                _note(claimed, change.id, at, claim)
-                continue
-            creations = meant
-            if type(claim) in _OF_EXISTENCE:  # a document decides itself whether it is there and its id
-                creations = [key for key in creations if key in created]
-            if not creations:
-                found.waiting.append(claim_name(change.id, at))
-            elif type(claim) is Delete:
-                found.deletions.append((change.id, claim, creations))
-            _note([found.claimed[key] for key in creations], change.id, at, claim)
+        _collect(found, change, documents)
     return found
+
+
+def _collect(found: _ClaimsByCreation, change: Change, documents: Documents) -> None:
+    """Add the claims of a change, but for creations, to those that are found."""
+    last: Ref | None = None
+    meant, claimed = list[str](), list[_Claimed]()
+    for at, claim in enumerate(change.claims):
+        if type(claim) is Create:
+            continue
+        on = claim.on
+        if not isinstance(on, EntityRef):
+            found.on_edges.append((on, change.id, at, claim))
+            continue
+        if on is not last and on != last:
+            last, meant = on, _meant(change.id, on, found.claimed, documents)
+            claimed = [found.claimed[key] for key in meant]
+        if meant and type(claim) is SetField and not claim.hash:  # most are
+            for one in claimed:
+                one.fields[claim.field][change.id] = (claim.now, claim.after)
+                one.changes.add(change.id)
+            continue
+        creations = meant
+        if type(claim) in OF_EXISTENCE:  # a document decides itself whether it is there and its id
+            creations = [key for key in creations if key in found.created_ids]
+        if not creations:
+            found.waiting.append(claim_name(change.id, at))
+        elif type(claim) is Delete:
+            found.deletions.append((change.id, claim, creations))
+        _note([found.claimed[key] for key in creations], change.id, at, claim)
 
 
 def _note(creations: Iterable[_Claimed], change: str, at: int, claim: Claim) -> None:
@@ -421,23 +425,25 @@ def _edges(
     for ref, change, at, claim in subjects.on_edges:
         if type(claim) in _OF_NO_EDGE:
             continue
-        name = claim_name(change, at)
-        if (change, ref) not in keys:
+        name, place = claim_name(change, at), (change, ref)
+        key = keys.get(place)
+        if key is None:
             from_id, to_id = [names.id_of(change, end) for end in (ref.from_end, ref.to_end)]
-            keys[change, ref] = link_id(ref.type, ref.kind, from_id, to_id)
-            ends[keys[change, ref]] = (ref.type, ref.kind, from_id, to_id)
-        key = keys[change, ref]
+            key = keys[place] = link_id(ref.type, ref.kind, from_id, to_id)
+            ends[key] = (ref.type, ref.kind, from_id, to_id)
         if type(claim) is SetField or type(claim) is UnsetField:
             of_fields.append((key, ref, (name, change, claim)))
         elif name not in removed:
             additions[key][name] = named_by(change, ref)
     owns: dict[tuple[str, EdgeRef], str] = {}
+    waiting: defaultdict[str, list[EdgeClaim]] = defaultdict(list)
+    """By the edge that a claim was made on: no document that states an edge of this id means that one."""
     for key, ref, one in of_fields:
         if (one[1], ref) not in owns:
             owns[one[1], ref] = names.id_of(one[1], ref, replaces=False)
         own = owns[one[1], ref]
         is_stated = own == key or named_by(one[1], ref) in additions.get(key, {}).values()
-        fields[key if is_stated else own].append(one)
+        (fields[key] if is_stated else waiting[own]).append(one)
     edges = {
         key: Edge(
             key,
@@ -448,6 +454,8 @@ def _edges(
         )
         for key in sorted({*documents.edges, *additions})
     }
+    for key, claims in waiting.items():
+        fields[key] += claims
     return edges, fields
 
 

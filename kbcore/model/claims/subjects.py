@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -60,24 +60,26 @@ def claimed_by(change: Change) -> Claimed:
     """Return what a change has claims on."""
     found = Claimed(set(), set(), set())
     keys, names, edges = found
+    last: Ref | None = None
     for claim in change.claims:
         if type(claim) is Create:
             creation = creation_of(change.id, claim.id)
             keys.add((creation, False))
             names.add((claim.id, creation))
-        elif type(claim) is Rename:
+            continue
+        if type(claim) is Rename:
             names.update((claim.now, one) for one in named_by(change.id, claim.on).of)
-    for ref in refs_of(change):
-        entities, is_end = entities_in(ref), type(ref) is EdgeRef
+        on = claim.on
+        if on is last or on == last:
+            continue
+        last = on
+        entities, is_end = entities_in(on), type(on) is EdgeRef
         if is_end:
             edges.add(frozenset([one.id for one in entities]))
         for entity in entities:
-            for one in entity.of:
-                if one == DOCUMENT:
-                    keys.add((creation_of(DOCUMENT, entity.id), is_end))
-                else:
-                    creation = creation_of(change.id, entity.id) if one == SELF else one
-                    keys.add((creation, is_end))
+            for one, creation in zip(entity.of, creations_of(change.id, entity), strict=True):
+                keys.add((creation, is_end))
+                if one != DOCUMENT:
                     names.add((entity.id, creation))
     return found
 
@@ -111,10 +113,16 @@ def ids_in(change: Change) -> set[str]:
     return found
 
 
-def creations_in(ref: Ref) -> Iterator[str]:
-    """Yield the creations that a reference names, the entity of a document by its id; ``named_by`` comes first."""
-    for entity in entities_in(ref):
-        yield from (creation_of(DOCUMENT, entity.id) if one == DOCUMENT else one for one in entity.of)
+def creations_of(change_id: str, entity: EntityRef) -> list[str]:
+    """Return the creations that a reference of a change names, the entity of a document by its id."""
+    return [
+        creation_of(DOCUMENT, entity.id)
+        if one == DOCUMENT
+        else creation_of(change_id, entity.id)
+        if one == SELF
+        else one
+        for one in entity.of
+    ]
 
 
 def entities_in(ref: Ref) -> Sequence[EntityRef]:

@@ -393,10 +393,12 @@ class Redactor:
         own, target = element.get("id", ""), self._target
         if is_contested_note(name):
             field = name.removeprefix(contested_note(""))
-            found = [self._clean.cleared(one) for one in value]
-            for old, new in zip(value, found, strict=True):
-                if "value" in old:
-                    new["value"] = self._without(element, field, old["value"], path, is_claimed=is_claimed)
+            found = []
+            for one in value:
+                new = self._clean.cleared(one)
+                if "value" in one:
+                    new = {**new, "value": self._without(element, field, one["value"], path, is_claimed=is_claimed)}
+                found.append(new)
             return found
         if name == ID:
             return self._id(value, path)

@@ -49,10 +49,22 @@ class Texts:
             return self.without(value)
         if isinstance(value, list):
             new = [self.cleared(one) for one in value]
-            return value if new == value else [one for at, one in enumerate(new) if one not in new[:at]]
+            return [one for at, one in enumerate(new) if one == value[at] or one not in new[:at]]
         if isinstance(value, dict):
-            return {self.without(key): self.cleared(one) for key, one in value.items()}
+            return self._cleared_members(value)
         return REDACTED if self.holds(_encode(value).decode()) else value
+
+    def _cleared_members(self, value: dict[str, Any]) -> dict[str, Any]:
+        """Return an object without the pattern; members whose names become equal are numbered, so that none is lost."""
+        found = dict[str, Any]()
+        for key, member in value.items():
+            name = new = self.without(key)
+            number = 1
+            while name in found or (name != key and name in value):
+                number += 1
+                name = f"{new}-{number}"
+            found[name] = self.cleared(member)
+        return found
 
     def new_id(self, id_: str) -> str:
         """Return the id that an entity or an edge has now; another one where the pattern is part of it."""

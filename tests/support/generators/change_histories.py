@@ -198,6 +198,7 @@ def _claims_of_entity(what: str, state: FoldedClaims, key: str, choices: Sequenc
     elif what == "rename" and is_created and (free := sorted({*IDS, "E"} - state.entities.keys())):
         claims = (edits.rename(state, key, _one_of(free, first)),)
     elif what == "separate" and len(made := [one for one in entity.of if one]) > 1:
-        other = _one_of(("E", "F"), first)
-        claims = (edits.rename(state, key, other, creations=[_one_of(made, second)]),)
+        free = [one for one in ("E", "F") if one not in state.entities]  # KB refuses an id in use
+        if free:
+            claims = (edits.rename(state, key, _one_of(free, first), creations=[_one_of(made, second)]),)
     return claims

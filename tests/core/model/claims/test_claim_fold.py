@@ -6,7 +6,20 @@ from typing import Any
 
 from kbcore.ids import link_id
 from kbcore.model.claims import edits
-from kbcore.model.claims.change import MAX_SEEN, SELF, Change, Create, EntityRef, SetField, identified
+from kbcore.model.claims.change import (
+    MAX_SEEN,
+    SELF,
+    Change,
+    Claim,
+    Create,
+    Delete,
+    EdgeRef,
+    EntityRef,
+    Rename,
+    SetField,
+    creation_of,
+    identified,
+)
 from kbcore.model.claims.fold import ABSENT, Documents, FoldedClaims, fold
 from tests.support.generators import new_claims
 
@@ -207,6 +220,21 @@ def test_an_edge_that_a_deletion_did_not_see_goes_with_its_fields_to_the_entity_
     [edge] = fold([one for one in merged.changes if one != removal]).edges.values()
     assert edge.from_id == "B"
     assert {one.value for one in edge.fields["confidence"].values} == {1, 2}
+
+
+def test_a_claim_on_an_edge_of_a_deleted_entity_is_none_on_the_edge_that_a_document_states_by_its_id() -> None:
+    def change(minute: int, *claims: Claim) -> Change:
+        return identified(Change("", f"2026-11-01T00:0{minute}:00.000000Z", "ann", "kb/test", claims))
+
+    first, second = change(1, Create("B")), change(2, Create("B"))
+    gone, stays = [EntityRef("B", (creation_of(one.id, "B"),)) for one in (first, second)]
+    claimed = change(3, SetField(EdgeRef("t", EntityRef("A"), gone), "confidence", now=0.9, salt="0"))
+    changes = [first, claimed, change(4, Delete(gone, (first.id,))), second, change(5, Rename(stays, "C"))]
+    edge = link_id("t", "", "A", "B")
+    state = fold(changes, Documents({"A": {"type": "req"}}, {}, {edge: ("t", "", "A", "B")}))
+    assert state.edges[edge].fields == {}
+    assert state.waiting == (f"{claimed.id}.0",)
+    assert {*state.unstated[edge]} == {"confidence"}
 
 
 def test_an_edge_to_two_creations_follows_the_one_that_lives() -> None:

@@ -165,7 +165,7 @@ MUTANTS = {
         "pass",
     ),
     "an entity that is kept is not contested": ("for one in parts]) - kept)", "for one in parts]))"),
-    "a document is not deleted, kept or renamed": ("if type(claim) in _OF_EXISTENCE:  #", "if False:  #"),
+    "a document is not deleted, kept or renamed": ("if type(claim) in OF_EXISTENCE:  #", "if False:  #"),
     "claims without their creation wait": ("found.waiting.append(", "len("),
     "a renamed entity has its new id": (
         "return self.created_ids[creation] if shown is ABSENT else str(shown)",

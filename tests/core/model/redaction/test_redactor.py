@@ -198,6 +198,34 @@ def test_a_field_goes_with_its_name_and_no_place_names_it(path: str) -> None:
         taken(target, payload({"op": "put", "id": "A", "base": 0, "set": {"type": "secret"}}))
 
 
+@pytest.mark.parametrize("target", [Target(ids=frozenset(["A"])), Target(seqs=frozenset([1])), of_pattern("secret")])
+def test_a_value_that_only_the_note_of_a_conflict_has_is_taken_out_and_documented(target: Target) -> None:
+    by = [{"change": "c" * 32, "actor": "a", "at": "2026-11-20"}]
+    raw = payload(put("A", **{"contested.title": [{"value": "a secret", "changes": by}]}))
+    (one,) = taken(target, raw)
+    [left] = one["ops"][0]["set"]["contested.title"]
+    assert left["changes"] == by
+    assert "secret" not in json.dumps(one)
+    assert one["redacted"] == ["ops.0.set.contested.title", "digest"]
+
+
+def test_a_value_that_only_a_note_has_is_taken_out_of_the_facts_of_a_snapshot() -> None:
+    fields = {"type": "req", "title": "one", "contested.attributes.key": [{"value": "a secret", "changes": []}]}
+    node = {"id": "A", "fields": fields, "owners": {}, "created_at": "t", "updated_at": "t", "created_seq": 1}
+    line = json.dumps({"node": {**node, "version": 1, "source": ""}}).encode()
+    [left], is_changed = Redactor(Target(ids=frozenset(["A"]), fields=frozenset(["attributes.key"]))).facts([line])
+    assert is_changed
+    assert b"secret" not in left
+
+
+def test_members_of_a_value_stay_where_their_names_become_equal_and_so_do_equal_members_of_a_list() -> None:
+    target = Target(matches=pattern_of("secret[0-9]", is_regex=True))
+    members = {"secret1": 1, "secret2": 2, "[redacted]": 3, "x": [1, 1, "secret1", "secret2"]}
+    (one,) = taken(target, payload(put("A", **{"attributes.key": members})))
+    left = one["ops"][0]["set"]["attributes.key"]
+    assert left == {"[redacted]-2": 1, "[redacted]-3": 2, "[redacted]": 3, "x": [1, 1, "[redacted]"]}
+
+
 def test_a_text_in_another_form_of_unicode_is_found() -> None:
     (one,) = taken(of_pattern("cafe\u0301s"), payload(put("A", title="caf\u00e9s")))
     assert one["ops"][0]["set"]["title"] == "[redacted]"
