@@ -24,6 +24,7 @@ _WORDS: Final = {
     "MAX_QUERY_WORDS": "different words of one `--text`",
     "MAX_SEARCHED_CHARS": "characters of a document that a search finds words in",
     "MAX_KEPT_BODIES_BYTES": "text of documents that search keeps in the cache, of all branches together",
+    "MAX_MEANINGS": "entities of a branch that are searched by meaning; of more only the words are searched",
     "MAX_TRAVERSAL_DEPTH": "steps along edges (`--depth`)",
     "MAX_AFFECTED": "entities that one `kb impact` looks at; what it shows is marked when there are more",
     "MAX_CONTEXT_FACTS": "facts that one `kb prime` or `context` looks at in each of two steps; more are mentioned",
