@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # what reads text, and its database, is imported where a text
     from kbcore.query.text.parse_query import Index
     from kbcore.view.text_index_cache import BranchTexts
 
+_MANY_VECTORS: Final = 1000
+"""The time that making so many vectors takes is worth a remark."""
 _FIRST_DOCUMENTS: Final = 8
 """The number of documents read at first, then twice as many, and so on."""
 
@@ -41,6 +43,7 @@ class _Texts:
         self, workspace: Workspace, branch: str, texts: BranchTexts, view: View, *, is_of_words: bool = False
     ) -> None:
         self.hint = ""
+        self.remark = ""
         self._mode = workspace.config.search_meaning
         self._takes_meaning = self._mode != "off" and not is_of_words
         self._workspace = workspace
@@ -60,6 +63,8 @@ class _Texts:
             if self._mode == "on":
                 self.hint = f"The meaning of texts is not searched: {embedding.MISSING} {embedding.HOW_TO_INSTALL}"
             return None
+        clock = self._workspace.machine.clock
+        begun_s = clock.monotonic_s()
         try:
             found = self._texts.meanings(self._view, at, self._read)
         except embedding.Unusable as error:
@@ -69,6 +74,9 @@ class _Texts:
             self.hint = (
                 f"The meaning of texts is searched among up to {limits.MAX_MEANINGS:,} entities; there are more."
             )
+        elif found.made >= _MANY_VECTORS:
+            took_s = clock.monotonic_s() - begun_s
+            self.remark = f"The meaning of {found.made:,} texts was computed in {took_s:.1f} s, and is kept for later."
         return found
 
     def bodies(self, entities: Sequence[Node], at: int | None) -> Mapping[str, str]:

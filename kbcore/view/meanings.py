@@ -63,6 +63,8 @@ class Meanings:
         """The entities whose document was not at hand."""
         self._ids: list[str] = []
         self._matrix: NDArray[np.int8] | None = None
+        self.made = 0
+        """The vectors that the last reading had to make."""
         self.mark = ""
         """The same for the same entities with the same texts and model."""
 
@@ -76,6 +78,7 @@ class Meanings:
 
     def read(self, view: View, read: Reader, at: int | None, known: Vectors) -> None:
         """Read the entities of a view that changed since, or all of them, and make the vectors that are not known."""
+        self.made = 0
         if at is None and self.seq:
             changed = [id_ for (id_,) in view.rows(sql_of_changed(self.seq))]
             changed = list({*changed, *self._lacking})
@@ -115,6 +118,7 @@ class Meanings:
             if digest not in known:
                 texts[digest] = text
         known.make(texts)
+        self.made = len(texts)
 
     def nearest(self, text: str, among: Collection[str] | None, *, is_alone: bool = False) -> list[str]:
         """Return the ids of the entities that mean most nearly the same as a text, best first; none that is far away.
@@ -210,6 +214,8 @@ class BranchMeanings:
                 if not found.seq or found.seq != view.seq:
                     found.read(view, read, None, known)
                     self._keep(found, known)
+                else:
+                    found.made = 0
                 self._heads[view] = found
                 return found
             past = self._past.get(view)

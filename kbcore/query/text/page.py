@@ -76,6 +76,10 @@ class Texts(Protocol):
         """Return the meaning of the entities as of a seq; None where it is not searched."""
 
     @property
+    def remark(self) -> str:
+        """Return what making the meaning ready took; "" for nothing worth a word."""
+
+    @property
     def hint(self) -> str:
         """Return why meaning is not searched although it should be, and what to do; "" for nothing."""
 
@@ -112,7 +116,7 @@ def page_found(
     ranks = {id_: hits.ranks[id_] for id_ in ids if id_ in hits.ranks}
     by_meaning = [node for node in entities if node.id in ranks and node.id not in around]
     around |= {node.id: snippets.beginning(node, bodies.get(node.id, "")) for node in by_meaning}
-    found = TextMatch(asked, hits.is_whole, is_narrowed, scores, around, ranks, texts.hint)
+    found = TextMatch(asked, hits.is_whole, is_narrowed, scores, around, ranks, texts.hint, texts.remark)
     return found, entities, hits.total, len(hits.scores) <= query.limit
 
 

@@ -76,6 +76,8 @@ class TextMatch(msgspec.Struct, frozen=True):
     ranks: Mapping[str, Mapping[str, int]] = {}
     hint: str = ""
     """Why meaning was not searched although it should be, and what to do."""
+    remark: str = ""
+    """What making the meaning ready took."""
 
     @property
     def is_partial(self) -> bool:
@@ -101,7 +103,7 @@ class TextMatch(msgspec.Struct, frozen=True):
         members |= {"is_partial": True} if self.is_partial and total else {}
         members |= {"bodies_missing": self.search.lacking} if self.search.lacking else {}
         # What it would say of a question, the other members say in fewer words.
-        notes = "" if is_question else " ".join(self.sentences(total))
+        notes = self.remark if is_question else " ".join(self.sentences(total))
         return members | ({"note": notes} if notes else {}) | ({"hint": self.hint} if self.hint else {})
 
     def sentences(self, total: int) -> Iterator[str]:
@@ -126,8 +128,7 @@ class TextMatch(msgspec.Struct, frozen=True):
             whose, are = ("its", "document {} is") if count == 1 else ("their", "documents {} are")
             said = are.format(f"of {pluralize(count, 'entity')}")
             yield f"The {said} not available: only {whose} fields were searched."
-        if self.hint:
-            yield self.hint
+        yield from filter(None, (self.remark, self.hint))
 
     def _nothing(self) -> str:
         if not self.search.entities:

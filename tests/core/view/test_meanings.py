@@ -139,6 +139,18 @@ def test_what_is_written_is_found_by_its_meaning_at_once_and_what_is_gone_is_not
     other.close()
 
 
+def test_the_first_question_says_what_making_many_vectors_took_and_later_ones_do_not(meant, tmp_path, monkeypatch):
+    monkeypatch.setattr("kbcore.sync.searching._MANY_VECTORS", 3)
+    other = Project(shutil.copytree(meant.root, tmp_path / "repo"), is_new=False)
+    cached(other).unlink()
+    first, second = (ask(other, QUESTION, is_of_words=False) for _ in range(2))
+    said = first.found.document(first.total)["note"]
+    assert said.startswith("The meaning of 3 texts was computed in ")
+    assert said in [*first.found.sentences(first.total)]
+    assert "note" not in second.found.document(second.total)
+    other.close()
+
+
 def test_a_branch_of_too_many_entities_is_searched_by_words_and_says_so(meant, tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "MAX_MEANINGS", 2)
     page = ask(meant, QUESTION, is_of_words=False)

@@ -90,7 +90,7 @@ class Graph:
 class Texts:
     """The text index of a graph's entities, filled once for each seq; without documents."""
 
-    hint = ""
+    hint = remark = ""
 
     def __init__(self, graph: Any) -> None:
         self._graph = graph
