@@ -2,7 +2,9 @@
 
 As a user types it, against `git grep` for the words in the titles of the same documents. And in a process that has the
 view open, on entities of fifty words: against the same look-up in tables that were made for it by hand, without scores,
-snippets, typos or filters; and the first search, which builds the index, against counting the words in SQL.
+snippets, typos or filters; and the first search, which builds the index, against counting the words in SQL. A question
+of ten words there, by its words alone and by its meaning too, against the same look-up; and the first question, which
+makes a vector of each entity, against counting the words.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ MOST_S = 0.01
 """The goal in a process that has the view open."""
 _NONE = 1
 """With few documents no title may have both words."""
+QUESTION = "which draft has the label that nobody could change since the last release was planned"
+"""So many words that few entities have all of them."""
 _SEARCHES = (" ".join(WORDS), "draft lab", "drft label", "REQ-000007")
 """Two words; the second one a beginning; a typo in one; an id."""
 
@@ -69,7 +73,10 @@ def _inside(place: Place, count: int) -> list[Row]:
     rows = []
     for name, against, key, aims in (
         ("search, view open", "look-up by hand", "search", {"at_most_s": MOST_S}),
+        ("question by words, view open", "look-up by hand", "question", {}),
+        ("question by meaning too, view open", "look-up by hand", "meaning", {}),
         ("first search: index built", "words counted in SQL", "build", {}),
+        ("first question: vectors made", "words counted in SQL", "vectors", {}),
     ):
         kb, floor = series_of(taken[key])
         rows.append(
@@ -99,8 +106,9 @@ def main(root: str, rounds: int) -> None:
     def on_view(use: Callable[[View], object]) -> Sample:
         return call(lambda: store.read(use))
 
-    def ask(text: str) -> Sample:
-        return on_view(lambda view: search(workspace, store, "main", view, Query(text=text)))
+    def ask(text: str, *, is_of_words: bool = True, limit: int = 50) -> Sample:
+        query = Query(text=text, limit=limit)
+        return on_view(lambda view: search(workspace, store, "main", view, query, is_of_words=is_of_words))
 
     def built() -> Sample:
         store.close()
@@ -108,12 +116,29 @@ def main(root: str, rounds: int) -> None:
         store.read(lambda view: view.seq)
         return ask(WORDS[0])
 
+    def vectors_made() -> Sample:
+        store.texts.discard()
+        (workspace.folders.cache_of("main") / "meanings.bin").unlink(missing_ok=True)
+        ask(WORDS[0])
+        return ask(QUESTION, is_of_words=False)
+
     build = in_turns(built, lambda: on_view(_counted), rounds=1, warm_ups=0)
+    vectors = in_turns(vectors_made, lambda: on_view(_counted), rounds=1, warm_ups=0)
     store.read(_indexed)
     found = [in_turns(partial(ask, text), partial(on_view, _looked_up), rounds=rounds) for text in _SEARCHES]
     searches = [[wall_s for pair in found for wall_s in pair[side].walls_s] for side in (0, 1)]
-    figures = {"search": searches, "build": [series.walls_s for series in build], "peak_bytes": own_peak_bytes()}
-    print(json.dumps(figures))
+    figures = {
+        name: [series.walls_s for series in pair]
+        for name, pair in {
+            "build": build,
+            "vectors": vectors,
+            "question": in_turns(partial(ask, QUESTION, limit=5), partial(on_view, _looked_up), rounds=rounds),
+            "meaning": in_turns(
+                partial(ask, QUESTION, is_of_words=False, limit=5), partial(on_view, _looked_up), rounds=rounds
+            ),
+        }.items()
+    }
+    print(json.dumps({**figures, "search": searches, "peak_bytes": own_peak_bytes()}))
 
 
 def _counted(view: View) -> None:

@@ -48,6 +48,8 @@ MAX_SEARCHED_CHARS: Final = 1_000_000
 """Of one document, in a text search: text beyond it is not found."""
 MAX_KEPT_BODIES_BYTES: Final = 1024 * MIB
 """Text of documents that search keeps in the cache, of all branches together."""
+MAX_MEANINGS: Final = 250_000
+"""Entities of a branch whose meaning is searched; of more only the words are."""
 VIEW_MEMORY_BYTES: Final = 4096 * MIB
 """Memory of one database of KB's own, where that is less than its usual share of what the machine has."""
 MAX_CLAUSE_CHARS: Final = 5_000

@@ -17,6 +17,7 @@ from kbcli.views.listing import Rows
 from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS, edge_json
 from kbcore.query import project, shown_entity
+from kbcore.query.keys import SNIPPET
 from kbcore.query.walk import path_text
 from kbcore.text.escaping import escape_controls, json_text
 
@@ -109,7 +110,7 @@ def _entities(page: Page, asked: Query) -> list[dict[str, Any]]:
         project(shown_entity(node, asked.fields), asked.fields)
         | ({"stale": True} if node.id in page.stale else {})
         | page.walked(node.id)
-        | (page.found.shown(node.id) if page.found else {})
+        | (page.found.shown(node.id, asked.fields) if page.found else {})
         for node in page.entities
     ]
     if asked.edges:
@@ -187,7 +188,7 @@ class _Table:
     def __init__(self, answer: QueryAnswer, asked: Query, *, has_all: bool, with_snippets: bool = True) -> None:
         self._rows = answer.rows
         self._is_edge = asked.is_edge
-        self._fields = asked.fields
+        self._fields = asked.fields if with_snippets else tuple(name for name in asked.fields if name != SNIPPET)
         items = (item for item, _ in answer.rows)
         self._has_all = has_all and not asked.is_edge
         self._tags = self._has_all or any(item.get("tags") for item in items)

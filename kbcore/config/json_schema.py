@@ -14,7 +14,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.config import sleep
-from kbcore.config.settings import MERGE_MODES, RULE_LEVELS, SHARE_MODES, WORKSPACE_KINDS
+from kbcore.config.settings import MEANING_MODES, MERGE_MODES, RULE_LEVELS, SHARE_MODES, WORKSPACE_KINDS
 from kbcore.extract.defaults import TEXT_FIELDS
 from kbcore.extract.sources import profiles
 from kbcore.extract.sources.source import Source
@@ -121,6 +121,9 @@ def _settings(of_source: _Schema) -> dict[str, _Schema]:
             "merge": _says({"enum": [*MERGE_MODES]}, "Whether what clients wrote on a merged branch is taken over."),
             "actors": _says(_SHARED, "Globs of the actors whose changes are shared; none may begin with `!`."),
             "types": _says(_SHARED, "Globs of the types whose changes are shared; none may begin with `!`."),
+        }),
+        "search": _object("How a text is searched for.", {
+            "meaning": _says({"enum": [*MEANING_MODES]}, "Whether meaning counts: if there is a model, always, never."),
         }),
         "results": _says(_TEXTS, "Globs of reports of test runs that `kb results` takes in where none is named."),
         "codeowners": _says(_FLAG, "Whether the file `CODEOWNERS` gives the owners of what states none."),

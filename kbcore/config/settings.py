@@ -34,10 +34,12 @@ RuleLevel = Literal["error", "warning", "off"]
 WorkspaceKind = Literal["branch", "session"]
 Word = TypeVar("Word", bound=str)
 
+MeaningMode = Literal["auto", "on", "off"]
 ShareMode = Literal["off", "ask", "auto"]
 MergeMode = Literal["auto", "ask", "off"]
 MERGE_MODES: Final[tuple[MergeMode, ...]] = ("auto", "ask", "off")
 SHARE_MODES: Final[tuple[ShareMode, ...]] = ("off", "ask", "auto")
+MEANING_MODES: Final[tuple[MeaningMode, ...]] = ("auto", "on", "off")
 WORKSPACE_KINDS: Final[tuple[WorkspaceKind, ...]] = ("branch", "session")
 RULE_LEVELS: Final[tuple[RuleLevel, ...]] = ("error", "warning", "off")
 
@@ -106,6 +108,8 @@ class Config(msgspec.Struct, frozen=True):
     sleep: SleepSettings = SleepSettings()
     logic: LogicSettings = LogicSettings()
     share: ShareSettings = ShareSettings()
+    search_meaning: MeaningMode = "auto"
+    """Whether a search for a text looks for its meaning too: where the extra is installed, or always, or never."""
     results: tuple[str, ...] = ()
     """Globs of the reports that ``kb results`` takes in where none is named."""
     code_owners: bool = True
@@ -138,6 +142,7 @@ _KEYS: Final = (
     "sleep",
     "logic",
     "share",
+    "search",
     "results",
     "codeowners",
     "staged",
@@ -224,6 +229,7 @@ def read_config(text: str, path: str) -> ReadSettings:
         sleep=read_sleep(found.get("sleep")),
         logic=_logic(found.get("logic")),
         share=_share(found.get("share")),
+        search_meaning=_search(found.get("search")),
         results=globs_in(found["results"]) if "results" in found else (),
         code_owners=_flag(found.get("codeowners"), is_on=DEFAULT.code_owners),
         staged_symbols=_staged(found.get("staged")),
@@ -424,6 +430,11 @@ def _share(spot: ConfigNode | None) -> ShareSettings:
         _shared_names(actors) if actors else DEFAULT.share.actors,
         _shared_names(types) if types else DEFAULT.share.types,
     )
+
+
+def _search(spot: ConfigNode | None) -> MeaningMode:
+    found = spot.known_members(("meaning",), "setting of search") if spot else {}
+    return _choice(found.get("meaning"), MEANING_MODES) or DEFAULT.search_meaning
 
 
 def _shared_names(spot: ConfigNode) -> tuple[str, ...]:

@@ -66,7 +66,10 @@ _PATHS: Final = {("path", ""), ("source", ""), ("text_ref", ""), ("attributes", 
 MEMBERS: Final = tuple(f"{prefix}.NAME" for prefix in OBJECT_FIELDS)
 """The keys and fields of the members of objects, as messages write them."""
 
-_ENTITY_FIELDS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, CONTESTED, "version", "stale", "path")
+SNIPPET: Final = "snippet"
+"""A field of what a text found."""
+
+_ENTITY_FIELDS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, CONTESTED, "version", "stale", "path", SNIPPET)
 _EDGE_FIELDS: Final = (
     *("id", "type", "from", "to", "kind", "confidence", "created_at", "created_by", "source", "sources"),
     *(*OBJECT_FIELDS, CONTESTED, "version", "unresolved"),

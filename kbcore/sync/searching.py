@@ -26,9 +26,12 @@ from kbcore.view.text_documents import documents_of
 from kbcore.view.view import View
 
 if TYPE_CHECKING:  # what reads text, and its database, is imported where a text is asked for
+    from kbcore.query.text.page import Meanings
     from kbcore.query.text.parse_query import Index
     from kbcore.view.text_index_cache import BranchTexts
 
+_MANY_VECTORS: Final = 1000
+"""The time that making so many vectors takes is worth a remark."""
 _FIRST_DOCUMENTS: Final = 8
 """The number of documents read at first, then twice as many, and so on."""
 
@@ -36,7 +39,13 @@ _FIRST_DOCUMENTS: Final = 8
 class _Texts:
     """The index of one branch's view, with its documents."""
 
-    def __init__(self, workspace: Workspace, branch: str, texts: BranchTexts, view: View) -> None:
+    def __init__(
+        self, workspace: Workspace, branch: str, texts: BranchTexts, view: View, *, is_of_words: bool = False
+    ) -> None:
+        self.hint = ""
+        self.remark = ""
+        self._mode = workspace.config.search_meaning
+        self._takes_meaning = self._mode != "off" and not is_of_words
         self._workspace = workspace
         self._branch = branch
         self._texts = texts
@@ -44,6 +53,31 @@ class _Texts:
 
     def index(self, at: int | None) -> Index:
         return self._texts.index(self._view, at, self._read)
+
+    def meanings(self, at: int | None) -> Meanings | None:
+        if not self._takes_meaning:
+            return None
+        from kbcore.text import embedding  # noqa: PLC0415 - most searches need no model
+
+        if not embedding.name_of_model():
+            if self._mode == "on":
+                self.hint = f"The meaning of texts is not searched: {embedding.MISSING} {embedding.HOW_TO_INSTALL}"
+            return None
+        clock = self._workspace.machine.clock
+        begun_s = clock.monotonic_s()
+        try:
+            found = self._texts.meanings(self._view, at, self._read)
+        except embedding.Unusable as error:
+            self.hint = f"The meaning of texts is not searched: {error}. {embedding.HOW_TO_INSTALL}"
+            return None
+        if found is None:
+            self.hint = (
+                f"The meaning of texts is searched among up to {limits.MAX_MEANINGS:,} entities; there are more."
+            )
+        elif found.made >= _MANY_VECTORS:
+            took_s = clock.monotonic_s() - begun_s
+            self.remark = f"The meaning of {found.made:,} texts was computed in {took_s:.1f} s, and is kept for later."
+        return found
 
     def bodies(self, entities: Sequence[Node], at: int | None) -> Mapping[str, str]:
         return self._texts.bodies(self._view, entities, at, self._read)
@@ -88,17 +122,20 @@ def documents(
     return found
 
 
-def search(workspace: Workspace, store: BranchStore, branch: str, view: View, query: Query) -> Page:
+def search(
+    workspace: Workspace, store: BranchStore, branch: str, view: View, query: Query, *, is_of_words: bool = False
+) -> Page:
     """Return the page that a checked query asks for, from a view of the branch's store.
 
     A text is searched in the index that the cache keeps, which is built now if there is none, and in the documents that
-    this worktree or the last commit of the branch has.
+    this worktree or the last commit of the branch has. What it means counts as well, if the settings and the installed
+    packages say so, but not with ``is_of_words``: then each score is of the words alone.
 
     Raises: as ``kbcore.query.page_of``; ``ViewDamaged`` when it is the view that is damaged.
     """
     if not query.text:
         return page_of(view, query, branch)
-    texts = _Texts(workspace, branch, store.texts, view)
+    texts = _Texts(workspace, branch, store.texts, view, is_of_words=is_of_words)
     try:
         return page_of(view, query, branch, texts)
     except ViewDamaged:

@@ -34,6 +34,8 @@ T = TypeVar("T")
 VIEW: Final = "view.duckdb"
 TEXT: Final = "text.db"
 """The index of text; ``kbcore.view.text_index_cache`` says what is in it."""
+MEANINGS: Final = "meanings.bin"
+"""The vectors of what entities mean; ``kbcore.view.meanings`` says what is in it."""
 CLAIMS: Final = "claims.db"
 """The index of changes; ``kbcore.view.claim_index`` says what is in it. It alone is changed in place."""
 FORMER_TEXT: Final = "text.duckdb"
@@ -245,7 +247,7 @@ class CacheFiles:
         For a branch that is about to be copied from the other: done before, so that the view is never later than the
         copy. Only a saving: where it cannot be done, the view is folded from the journal.
         """
-        for name in (VIEW, TEXT):
+        for name in (VIEW, TEXT, MEANINGS):
             target = self.new_file()
             if target is None:
                 return

@@ -28,7 +28,7 @@ from kbcore.text.escaping import in_quotes
 from kbcore.view import as_of
 from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.text_documents import HAS_OWN_TEXT, Reader, documents_at_hand, gather
-from kbcore.view.text_query import FILLER_TERMS, FILLERS, Match, Ranking
+from kbcore.view.text_query import FILLER_TERMS, FILLERS, LEAST_PART, Match, Ranking
 from kbcore.view.view import View
 
 TEXT_FORMAT: Final = 9
@@ -254,12 +254,8 @@ class TextIndex:
 
         Up to ``limit`` come after the one with the id ``after``; without a limit all of them.
         """
-        matches, least_share = wanted.matches, wanted.least_share
-        parts = " union all ".join(
-            [f"select rowid as doc, ? * {_SCORE} as score from text where text match ?"] * len(matches)
-        )
-        params: list[Any] = [value for match in matches for value in (match.factor, match.expression)]
-        source = parts if len(matches) == 1 else f"select doc, max(score) as score from ({parts}) group by doc"
+        least_share = wanted.least_share
+        source, params = _summed(wanted.matches) if wanted.is_summed else _best(wanted.matches)
         tier = f"2 * (doc in ({', '.join('?' * len(wanted.exact))}))"
         params += wanted.exact
         if wanted.first:
@@ -296,6 +292,11 @@ class TextIndex:
         _, _, total, highest = found[0]
         best = max(wanted.best, highest)
         return [(id_, score / best) for id_, score, *_ in found], total
+
+    def holds(self, id_: str, match: Match) -> bool:
+        """Tell whether a match finds this entity."""
+        sql = "select 1 from text where text match ? and rowid in (select doc from entity where id = ?)"
+        return bool(self.rows(sql, [match.expression, id_]))
 
     # How entities get in and out.
 
@@ -403,18 +404,23 @@ def inspect(path: str) -> tuple[int, int]:
 def changed_since(view: View, index: TextIndex, since: int, read: Reader) -> list[str]:
     """Return the ids of what changed after a seq, and of what had no document at hand and has one now."""
     lacking = index.lacking()
-    changed = (
-        f"select id from node where version > {since:d} "
-        f"union select id from node_history where ended > {since:d} "
-        f"union select n.id from node n join source s on s.path = n.path where s.version > {since:d} "
-        f"union select n.id from node n join source s on {HAS_OWN_TEXT} where s.version > {since:d}"
-    )
+    changed = sql_of_changed(since)
     if lacking:
         view.rows("create or replace temp table text_lacking as select unnest($1::varchar[]) as id", [lacking])
         gather(view, read, "select id from text_lacking")
         found = documents_at_hand(None, "select id from text_lacking")
         changed += f" union select id from {found} where text is not null"
     return [id_ for (id_,) in view.rows(changed)]
+
+
+def sql_of_changed(since: int) -> str:
+    """Return the statement for the ids of what changed in a view after a seq, what is gone among them."""
+    return (
+        f"select id from node where version > {since:d} "
+        f"union select id from node_history where ended > {since:d} "
+        f"union select n.id from node n join source s on s.path = n.path where s.version > {since:d} "
+        f"union select n.id from node n join source s on {HAS_OWN_TEXT} where s.version > {since:d}"
+    )
 
 
 def take_in(view: View, index: TextIndex, changed: Sequence[str], read: Reader) -> None:
@@ -431,6 +437,29 @@ def take_in(view: View, index: TextIndex, changed: Sequence[str], read: Reader) 
         index.set_stamp(view.basis)
 
 
+def _best(matches: Sequence[Match]) -> tuple[str, list[Any]]:
+    """Return the statement for what any match finds, ``doc`` with the best of its scores, and its parameters."""
+    one = f"select rowid as doc, ? * {_SCORE} as score from text where text match ?"
+    parts = " union all ".join([one] * len(matches))
+    params: list[Any] = [value for match in matches for value in (match.factor, match.expression)]
+    return (parts if len(matches) == 1 else f"select doc, max(score) as score from ({parts}) group by doc"), params
+
+
+def _summed(matches: Sequence[Match]) -> tuple[str, list[Any]]:
+    """Return the same with the sum of the scores, less the more of what the words are worth it lacks.
+
+    Scores are added in the order of the words, so that they do not depend on that of the rows of an index.
+    """
+    one = f"select {{at}} as at, rowid as doc, ? * {_SCORE} as score, ? as worth from text where text match ?"
+    parts = " union all ".join(one.format(at=at) for at in range(len(matches)))
+    params = [value for match in matches for value in (match.factor, match.worth, match.expression)]
+    whole = sum(match.worth for match in matches)
+    return (
+        f"select doc, sum(score) * (? + ? * sum(worth)) as score from (select * from ({parts}) order by doc, at) "
+        "group by doc"
+    ), [LEAST_PART, (1 - LEAST_PART) / whole, *params]
+
+
 def _between(listed: list[str], beginning: str) -> list[str]:
     return listed[bisect_left(listed, beginning) : bisect_left(listed, beginning + _LAST)]
 
@@ -439,7 +468,7 @@ def _has_digit(term: str) -> bool:
     return any(one in "0123456789" for one in term)
 
 
-def _members() -> str:
+def members() -> str:
     """Return the list of all plain values in the attributes of an entity, as text."""
     return (
         "[member[1] for member in list_zip(json_extract_string(n.attributes, '$..*'), "
@@ -455,7 +484,7 @@ def _text(field: str) -> str:
         "tags": "coalesce(array_to_string(n.tags, chr(10)), '')",
         "attributes": (
             "concat_ws(chr(10), n.status, n.owner, n.priority, n.severity, nullif(n.text_ref, n.path), "
-            f"array_to_string(n.links, chr(10)), array_to_string({_members()}, chr(10)))"
+            f"array_to_string(n.links, chr(10)), array_to_string({members()}, chr(10)))"
         ),
         "body": "coalesce(b.text, '')",
     }[field]

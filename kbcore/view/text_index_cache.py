@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kbcore import limits
 from kbcore.errors import ViewDamaged
@@ -20,6 +20,9 @@ from kbcore.view.cache_files import FORMER_TEXT, TEXT, CacheFiles
 from kbcore.view.text_documents import Reader
 from kbcore.view.text_index import TextIndex
 from kbcore.view.view import View
+
+if TYPE_CHECKING:
+    from kbcore.view.meanings import BranchMeanings, Meanings
 
 BODIES: Final = ".bodies.duckdb"
 """Beside the folders of the branches, whose names never begin with a dot."""
@@ -52,6 +55,7 @@ class BranchTexts:
         self.path = files.directory / TEXT
         self.bodies_path = files.directory.parent / BODIES
         self._known = weakref.WeakKeyDictionary[View, _Indexes]()
+        self._meanings: BranchMeanings | None = None
 
     def index(self, view: View, at: int | None, read: Reader) -> TextIndex:
         """Return an index of the entities of a view, as of a seq.
@@ -69,6 +73,17 @@ class BranchTexts:
                 known.past = None
                 known.past = at, text_index.build(view, ":memory:", read, at)
             return known.past[1]
+
+    def meanings(self, view: View, at: int | None, read: Reader) -> Meanings | None:
+        """Return the meaning of the entities of a view that an index was asked for, as of a seq; None of too many.
+
+        Raises: ``embedding.Unusable``.
+        """
+        from kbcore.view.meanings import BranchMeanings  # noqa: PLC0415 - most searches need no model
+
+        if self._meanings is None:
+            self._meanings = BranchMeanings(self._files)
+        return self._meanings.of(view, at, read)
 
     def bodies(self, view: View, entities: Sequence[Node], at: int | None, read: Reader) -> Mapping[str, str]:
         """Return the documents that state these entities as of a seq, by id, as far as they are at hand."""
@@ -99,6 +114,8 @@ class BranchTexts:
     def discard(self) -> None:
         """Throw away the files: something that was read in a search is damaged."""
         self._known.clear()
+        if self._meanings:
+            self._meanings.discard()
         self._files.drop(self.path, self.bodies_path)
 
     def _at_head(self, view: View, known: _Indexes, read: Reader) -> TextIndex:

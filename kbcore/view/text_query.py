@@ -1,14 +1,16 @@
 """The query of a text search, as matches of FTS5. Pure.
 
-The score is FTS5's bm25 with a weight for each column: a word counts the more the fewer entities hold it. It is given
-as a share of the best that the words of a text can have, each by one term; where an entity scores more than that,
-because it holds several terms for a word or a rare one, as a share of the highest score of all that are found.
+The score is FTS5's bm25 with a weight for each column: a word counts the more the fewer entities hold it. Where an
+entity need not hold all of the words, the score counts the less the more of them it lacks, a rare word more than a
+common one. It is given as a share of the best that the words of a text can have, each by one term; where an entity
+scores more than that, because it holds several terms for a word or a rare one, as a share of the highest score of all
+that are found.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -28,6 +30,10 @@ FILLER_TERMS: Final = 30
 small store from taking whatever half of its few entities hold for worthless."""
 PARTIAL_SHARE: Final = 0.5
 """An entity with only some of the words is found when it scores at least such a share of the best."""
+LEAST_PART: Final = 0.4
+"""An entity that holds hardly any of the words keeps such a share of its score."""
+LEAST_ASKED: Final = 4
+"""A text of so many words that tell something is a question: few entities hold all of its words, and those are long."""
 _ENOUGH_KNOWN: Final = 3
 _RARE_SHARE: Final = 0.5
 _COMMON_SHARE: Final = 5
@@ -47,14 +53,18 @@ class Alternative(msgspec.Struct, frozen=True):
 
 
 class Match(msgspec.Struct, frozen=True):
-    """An expression of FTS5, and what the scores of what it finds are multiplied by."""
+    """An expression of FTS5, and what the scores of what it finds are multiplied by.
+
+    ``worth`` is that of the word that it looks for, of matches that are added up.
+    """
 
     expression: str
     factor: float = 1.0
+    worth: float = 0.0
 
 
 class Ranking(msgspec.Struct, frozen=True):
-    """The search: whatever any of the matches finds, by the best of its scores.
+    """The search: whatever any of the matches finds, by the best of its scores, or by their sum (``is_summed``).
 
     ``exact`` are the numbers, within the index, of the entities that come first whatever their score, and ``first`` is
     the expression of FTS5 for those that come next; "" for none. What scores less than ``least_share`` of the best is
@@ -63,6 +73,7 @@ class Ranking(msgspec.Struct, frozen=True):
     """
 
     matches: tuple[Match, ...]
+    is_summed: bool = False
     exact: tuple[int, ...] = ()
     first: str = ""
     least_share: float = 0
@@ -121,15 +132,16 @@ class TextSearch(msgspec.Struct, frozen=True):
     """A text as it was understood: its words, and the entities of the whole branch.
 
     ``joined`` are the terms of names such as ``read-only`` and ``1.10.2``: what holds one comes before what holds its
-    parts alone. ``lacking`` counts those of which the documents are not at hand, so that only their fields can be
-    searched. ``basis`` is the same for the same entities with the same documents: only then are two answers in one
-    order.
+    parts alone. ``is_question`` tells that it has too many words for all of them to be required. ``lacking`` counts
+    those of which the documents are not at hand, so that only their fields can be searched. ``basis`` is the same for
+    the same entities with the same documents: only then are two answers in one order.
     """
 
     text: str
     words: tuple[Word, ...]
     entities: int
     joined: tuple[str, ...] = ()
+    is_question: bool = False
     lacking: int = 0
     basis: str = ""
 
@@ -196,6 +208,19 @@ def worth(held_by: int, entities: int) -> float:
 def best_of(words: Iterable[Word], entities: int) -> float:
     """Return the best that words can count, each by one term that is as common as the word itself."""
     return (1 + SATURATION) * sum(worth(word.held_by, entities) for word in words)
+
+
+def each_of(words: Sequence[Word], term_counts: Sequence[Sequence[int]], entities: int) -> tuple[Match, ...]:
+    """Return a match for each word, to be added up; ``term_counts`` has how many entities hold each of its terms.
+
+    FTS5 takes each term of a word for a word of its own: a rare one must not count more than the word itself.
+    """
+    found = []
+    for word, counts in zip(words, term_counts, strict=True):
+        own = worth(word.held_by, entities)
+        rarest = max(worth(count, entities) for count in (*counts, word.held_by))
+        found.append(Match(any_of(word.loose), min(1.0, own / rarest), own))
+    return tuple(found)
 
 
 def any_of(alternatives: Iterable[Alternative]) -> str:

@@ -184,6 +184,7 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
             asked.fields,
             room=room,
             with_provenance=asked.provenance,
+            is_limited="limit" in asked.model_fields_set,
         )
         if part and part.overlay not in {"", view.overlay_mark}:
             raise InvalidQuery("Files or records have changed since the first part.", hint=cursors.START_OVER)
@@ -275,12 +276,15 @@ class _Pages:
         *,
         room: int,
         with_provenance: bool,
+        is_limited: bool,
     ) -> None:
         self._more = more
         self._named = named
         """The fields as the client names them, the body among them."""
         self._room = room
         self._with_provenance = with_provenance
+        self._is_limited = is_limited
+        """The client said how many rows it wants."""
         self._call = call
         self._view = view
         self._wanted = wanted
@@ -328,7 +332,7 @@ class _Pages:
             chosen(shown_entity(node, fields))
             | ({"stale": True} if node.id in page.stale else {})
             | page.walked(node.id)
-            | (page.found.shown(node.id) if page.found else {})
+            | (page.found.shown(node.id, fields) if page.found else {})
             for node in page.entities
         ]
         entities = self._more.rows(page.entities, entities, self._room)
@@ -433,6 +437,8 @@ class _Pages:
     def _noted(self, shown: Payload, asked: int) -> Payload:
         """Add what was left out, in plain words, with the call that gets it."""
         notes: list[str] = []
+        # Who asks for the few best has them, and little use for those that come after.
+        is_best = bool(self._wanted.text) and self._is_limited and len(shown["entities"]) == asked
         rows: Sequence[Any] = shown["edges"] if self._wanted.is_edge else shown["entities"]
         if "part" in shown:
             part = shown["part"]
@@ -442,13 +448,13 @@ class _Pages:
             )
         elif len(rows) < asked:
             notes.append(f"{len(rows)} of the {asked} rows of this page fit into one answer; {shown['total']} match.")
-        elif shown["next_cursor"]:
+        elif shown["next_cursor"] and not is_best:
             notes.append(f"{len(rows)} of {shown['total']} rows.")
         elif not shown["total"]:
             notes += self._nothing()
         if shown["total"]:
             notes += self._unknown_ids()
-        if shown["next_cursor"]:
+        if shown["next_cursor"] and not is_best:
             notes.append("Repeat the call with this next_cursor as `cursor` for what comes next.")
         if shown.get("cut"):
             notes.append(

@@ -60,7 +60,7 @@ def test_every_answer_names_the_repository_and_a_refusal_does_too(name, shared):
 
 
 def test_a_search_is_ranked_with_snippets_and_says_what_it_looked_for(kb):
-    answer = kb.call("kb_query", text="lonk", fields=["id"])
+    answer = kb.call("kb_query", text="lonk", fields=["id", "snippet"])
     [found] = answer["entities"]
     assert (found["id"], found["snippet"]) == ("LONG", {"field": "title", "text": "«Long»"})
     assert set(found) == {"id", "score", "snippet"}

@@ -188,7 +188,7 @@ def _concepts(
     term = tree.term.value
     query = Query(type=kb_type, text=term, limit=limits.MAX_KIP_HITS)
     try:
-        page = search_text(place.workspace, place.store, place.branch, view, query)
+        page = search_text(place.workspace, place.store, place.branch, view, query, is_of_words=True)
     except InvalidQuery as error:
         raise refused(SYNTAX, error.message, at=tree.term.at, hint=error.remedy) from error
     hits = []

@@ -14,7 +14,7 @@ from kbcore.text import terms
 from kbcore.text.typos import is_a_typo, is_long_enough
 from kbcore.text.word_forms import LIGHT_WORDS, STOP_WORDS, are_forms, common_beginning
 from kbcore.view.tables import Rows
-from kbcore.view.text_query import Alternative, Match, Ranking, TextSearch, Word, any_of
+from kbcore.view.text_query import LEAST_ASKED, Alternative, Match, Ranking, TextSearch, Word, any_of
 
 _MOST_NEAR: Final = 12
 """The most words a typo away that are searched: the most frequent ones."""
@@ -34,6 +34,9 @@ class Index(Protocol):
 
     def held_by(self, match: Match) -> int:
         """Return how many entities a match finds."""
+
+    def holds(self, id_: str, match: Match) -> bool:
+        """Return whether a match finds this entity."""
 
     def beginning_with(self, beginning: str) -> list[str]:
         """Return the terms that begin so."""
@@ -62,7 +65,15 @@ def understand(rows: Rows, index: Index, text: str) -> TextSearch:
     found, joined = _read(index, text)
     entities, lacking, basis = index.counts()
     settled = tuple(_settled(rows, index, word, is_last=word is found[-1]) for word in found)
-    return TextSearch(text.strip(), settled, entities, joined, lacking, basis)
+    is_question = _count_telling(text) >= LEAST_ASKED
+    return TextSearch(text.strip(), settled, entities, joined, is_question, lacking, basis)
+
+
+def _count_telling(text: str) -> int:
+    """Return how many of the words of a text tell something, a name of several parts being one."""
+    common = STOP_WORDS | LIGHT_WORDS
+    pieces = {piece.lower(): terms.parts(piece) for piece in terms.pieces(terms.read(text))}
+    return sum(any(part not in common for part in parts) for parts in pieces.values())
 
 
 def widened(index: Index, asked: TextSearch) -> TextSearch:

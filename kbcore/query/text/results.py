@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from kbcore.query.keys import SNIPPET
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import is_it
 from kbcore.text.wording import one_of, pluralize
@@ -50,18 +51,21 @@ class Hits(msgspec.Struct, frozen=True):
     """A part of what was found: ids, best first, each with its score; one more than the limit where there are more.
 
     ``is_whole`` tells whether they hold all words that are known; ``total`` counts all that were found.
-    A score is a share of the best that the words can have, from 0 to 1 (``kbcore.view.text_query``).
+    A score is a share of the best that the words can have, from 0 to 1 (``kbcore.view.text_query``). Where meaning was
+    searched as well it is a share of the best that two ranks can count, and ``ranks`` has those of each entity.
     """
 
     scores: dict[str, float]
     total: int
     is_whole: bool = True
+    ranks: Mapping[str, Mapping[str, int]] = {}
 
 
 class TextMatch(msgspec.Struct, frozen=True):
     """The facts of a page that a text found: how the text was understood, and how well each entity fits.
 
-    ``is_narrowed`` tells that other filters left out some entities.
+    ``is_narrowed`` tells that other filters left out some entities. ``ranks`` has the places of an entity in the orders
+    that became one, by ``words`` and by ``meaning``; nothing where the words alone were searched.
     """
 
     search: TextSearch
@@ -69,21 +73,28 @@ class TextMatch(msgspec.Struct, frozen=True):
     is_narrowed: bool
     scores: Mapping[str, float]
     snippets: Mapping[str, Snippet]
+    ranks: Mapping[str, Mapping[str, int]] = {}
+    hint: str = ""
+    """Why meaning was not searched although it should be, and what to do."""
+    remark: str = ""
+    """What making the meaning ready took."""
 
     @property
     def is_partial(self) -> bool:
         """Return whether what was found lacks some of the words that were asked for."""
         return not self.is_whole or bool(self.search.unknown)
 
-    def shown(self, id_: str) -> dict[str, Any]:
-        """Return what is added to an entity in JSON."""
-        snippet = self.snippets.get(id_)
+    def shown(self, id_: str, fields: Collection[str] = ()) -> dict[str, Any]:
+        """Return what is added to an entity in JSON; where fields are asked for, the snippet only if it is one."""
+        snippet = self.snippets.get(id_) if SNIPPET in fields or not fields else None
         found = {"field": snippet.field, "text": snippet.marked()} if snippet else None
-        return {"score": round(self.scores[id_], 4)} | ({"snippet": found} if found else {})
+        ranks = {"ranks": dict(self.ranks[id_])} if id_ in self.ranks else {}
+        return {"score": round(self.scores[id_], 4)} | ranks | ({"snippet": found} if found else {})
 
     def document(self, total: int) -> dict[str, Any]:
         """Return what is said of the search in JSON."""
-        members: dict[str, Any] = {"words": [word.shown for word in self.search.asked]}
+        is_question = self.search.is_question and total > 0
+        members: dict[str, Any] = {} if is_question else {"words": [word.shown for word in self.search.asked]}
         corrected = {word.shown: list(word.corrected) for word in self.search.words if word.corrected}
         members |= {"corrected": corrected} if corrected else {}
         also = {word.shown: list(word.also) for word in self.search.words if word.also}
@@ -91,8 +102,9 @@ class TextMatch(msgspec.Struct, frozen=True):
         members |= {"unknown": list(self.search.unknown)} if self.search.unknown else {}
         members |= {"is_partial": True} if self.is_partial and total else {}
         members |= {"bodies_missing": self.search.lacking} if self.search.lacking else {}
-        notes = " ".join(self.sentences(total))
-        return members | ({"note": notes} if notes else {})
+        # What it would say of a question, the other members say in fewer words.
+        notes = self.remark if is_question else " ".join(self.sentences(total))
+        return members | ({"note": notes} if notes else {}) | ({"hint": self.hint} if self.hint else {})
 
     def sentences(self, total: int) -> Iterator[str]:
         """Yield what a person should know of the answer."""
@@ -116,6 +128,7 @@ class TextMatch(msgspec.Struct, frozen=True):
             whose, are = ("its", "document {} is") if count == 1 else ("their", "documents {} are")
             said = are.format(f"of {pluralize(count, 'entity')}")
             yield f"The {said} not available: only {whose} fields were searched."
+        yield from filter(None, (self.remark, self.hint))
 
     def _nothing(self) -> str:
         if not self.search.entities:

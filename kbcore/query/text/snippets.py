@@ -104,6 +104,13 @@ def snippets(asked: TextSearch, entities: Sequence[Node], bodies: Mapping[str, s
     return {id_: snippet for id_, (_, snippet) in best.items()}
 
 
+def beginning(node: Node, body: str) -> Snippet:
+    """Return the beginning of the text of an entity, for one that holds none of the words."""
+    field, whole = next(_texts(node, body))
+    text = _SPACE.sub(" ", whole[: letter_begin(whole, _CHARS)]).strip()
+    return Snippet(field, text, (), (False, len(whole) > _CHARS))
+
+
 def _texts(node: Node, body: str) -> Iterator[tuple[str, str]]:
     """Yield the texts of an entity by field, the one that is shown first in front."""
     if body:

@@ -56,6 +56,7 @@ GOOD: list[dict[str, Any]] = [
     {"results": ["build/**/*.xml"]},
     {"results": "build/junit.xml"},
     {"codeowners": False},
+    {"search": {"meaning": "on"}},
     {"defaults": [{"paths": "a/**", "types": ["req"], "owner": "@a", "tags": ["x"], "attributes": {"team": 1}}]},
     {"ruleParams": {"own": {"most": 3, "names": ["a", 1, True]}}},
 ]
@@ -96,6 +97,8 @@ WRONG: list[dict[str, Any]] = [
     {"staged": {"symbols": 1}},
     {"results": 1},
     {"codeowners": "docs/CODEOWNERS"},
+    {"search": {"meaning": True}},
+    {"search": {"meanings": "on"}},
     {"defaults": {"paths": "a/**", "owner": "@a"}},
     {"defaults": [{"paths": "a/**"}]},
     {"defaults": [{"owner": "@a"}]},

@@ -20,7 +20,7 @@ FILES = {
 }
 
 
-def ask(project, text, *, branch=None, at=None, **asked):
+def ask(project, text, *, branch=None, at=None, is_of_words=True, **asked):
     workspace = project.workspace()
     store, choice, _ = branches.open_branch(workspace, branch)
     checked = query.check(Query(text=text, **asked), workspace.schema)
@@ -28,7 +28,7 @@ def ask(project, text, *, branch=None, at=None, **asked):
     def answer(view):
         from msgspec.structs import replace
 
-        return search(workspace, store, choice.branch, view, replace(checked, at=at))
+        return search(workspace, store, choice.branch, view, replace(checked, at=at), is_of_words=is_of_words)
 
     return store.read(answer)
 

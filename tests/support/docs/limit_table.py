@@ -24,6 +24,7 @@ _WORDS: Final = {
     "MAX_QUERY_WORDS": "different words of one `--text`",
     "MAX_SEARCHED_CHARS": "characters of a document that a search finds words in",
     "MAX_KEPT_BODIES_BYTES": "text of documents that search keeps in the cache, of all branches together",
+    "MAX_MEANINGS": "entities of a branch that are searched by meaning; of more only the words are searched",
     "MAX_TRAVERSAL_DEPTH": "steps along edges (`--depth`)",
     "MAX_MATRIX_STEPS": "edges of the path of a `kb matrix`",
     "MAX_MATRIX_CELLS": "entities that one row of it names; the others are counted",

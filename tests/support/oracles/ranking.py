@@ -183,23 +183,23 @@ class Corpus:
         if self._is_hopeless(words, known):
             return {}
         among = set(self.weights if passing is None else passing)
-        found = self._all_or_heavy(known, among)
-        if not found and len(known) > 1:
+        is_question = is_question_of(text)
+        found = {} if is_question else self._all_or_heavy(known, among)
+        if not found and len(known) > 1 and not is_question:
             wider = [self._wider(word) for word in known] if len(words) <= 8 else known
             if wider != known:
                 found = self._all_or_heavy(wider, among)
-        if not found and len(known) > 1:
+        if not found and (is_question or len(known) > 1):
             heavy = [word for word in known if not word.is_light] or known
             rare = [word for word in heavy if 5 * self._holders(word.loose) <= len(self.weights)] or heavy
-            scores = {id_: self._score(id_, [one for word in rare for one in word.loose]) for id_ in among}
+            scores = {id_: score for id_ in among if (score := self._sum(id_, rare))}
             best = max(scores.values(), default=0)
-            held = [id_ for id_ in among if any(self._weight(id_, one) for word in rare for one in word.loose)]
-            found = {id_: scores[id_] for id_ in held if scores[id_] >= 0.5 * best}
+            found = {id_: score for id_, score in scores.items() if score >= 0.5 * best}
         exact = normal(text.strip())
         joined = [
             one
             for piece in pieces(text)
-            if not self._as_name(piece) and len(runs(piece)) > 1
+            if not is_question and not self._as_name(piece) and len(runs(piece)) > 1
             for one in wholes(version_of(piece) or piece)
         ]
         names = words[0].exact if len(words) == 1 and name_of(words[0].text) else []
@@ -212,6 +212,18 @@ class Corpus:
             return not is_it(id_), not holds_joined, -found[id_], id_
 
         return {id_: found[id_] for id_ in sorted(found, key=place)}
+
+    def _sum(self, id_: str, words: Sequence[Word]) -> float:
+        """Return what the words count that an entity holds, less the more of what all of them are worth it lacks."""
+        total = held = whole = 0.0
+        for word in words:
+            own = self._worth(self._holders(word.loose))
+            rarest = max([own, *(self._worth(self._holders([one])) for one in word.loose)])
+            whole += own
+            if any(self._weight(id_, one) for one in word.loose):
+                held += own
+                total += min(1.0, own / rarest) * self._score(id_, word.loose)
+        return total * (0.4 + 0.6 * held / whole)
 
     def _is_hopeless(self, words: Sequence[Word], known: Sequence[Word]) -> bool:
         reported = [self._rarity(self._holders(word.loose)) for word in known]
@@ -381,6 +393,16 @@ class Word:
             *((one, False) for one in (*self.also, *self.forms)),
         ]
         return [one for one, is_beginning in listed if is_beginning or not (begins and one.startswith(begins))]
+
+
+def is_question_of(text: str) -> bool:
+    """Tell whether a text has at least four words that tell something, a name of several parts being one."""
+    telling = {
+        piece.lower()
+        for piece in pieces(text)
+        if {part for run in runs(piece) for part in parts(run)} - STOP_WORDS - LIGHT_WORDS
+    }
+    return len(telling) >= 4
 
 
 def is_a_typo_away(one: str, other: str) -> bool:

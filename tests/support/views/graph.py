@@ -90,6 +90,8 @@ class Graph:
 class Texts:
     """The text index of a graph's entities, filled once for each seq; without documents."""
 
+    hint = remark = ""
+
     def __init__(self, graph: Any) -> None:
         self._graph = graph
         self._indexes: dict[int | None, TextIndex] = {}
@@ -100,6 +102,9 @@ class Texts:
             made = self._indexes[at] = TextIndex()
             made.add(self._graph, as_of.nodes(at), "(select '' as id, '' as text where false)")
         return self._indexes[at]
+
+    def meanings(self, at: int | None) -> None:
+        """Search words alone."""
 
     def bodies(self, entities: Sequence[Node], at: int | None) -> dict[str, str]:
         """Return nothing."""

@@ -1,0 +1,1 @@
+"""Questions as agents ask them, what should be found, and how many of them a search answers."""
