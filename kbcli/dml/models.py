@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from kbcore.dml.model import Message, Model, ModelFailed, ToolSpec, Turn
-
-MODEL: Final = "KB_DML_MODEL"
+from kbcore.dml.openai_model import MODEL_VARIABLE, OpenAIModel
 
 
 class NoModel:
@@ -15,7 +13,8 @@ class NoModel:
 
     async def complete(self, _: Sequence[Message], __: Sequence[ToolSpec]) -> Turn:
         """Raise ``ModelFailed``, which says how to name one."""
-        raise ModelFailed(f"no model is named: `--model NAME` names one, or {MODEL} in the environment")
+        hint = f"Name one with `--model NAME`, or set {MODEL_VARIABLE}."
+        raise ModelFailed("no model is named", hint=hint)
 
 
 def model_of(name: str, base_url: str, env: Mapping[str, str]) -> tuple[Model, str]:
@@ -23,9 +22,7 @@ def model_of(name: str, base_url: str, env: Mapping[str, str]) -> tuple[Model, s
 
     Raises: ``KBError`` where what it needs is not installed.
     """
-    chosen = name or env.get(MODEL, "")
+    chosen = name or env.get(MODEL_VARIABLE, "")
     if not chosen:
         return NoModel(), ""
-    from kbcore.dml.openai_model import OpenAIModel
-
     return OpenAIModel(chosen, env=env, base_url=base_url), chosen

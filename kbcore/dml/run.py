@@ -27,6 +27,7 @@ from kbcore.dml.requests import Ended, Requests
 from kbcore.dml.tools import Tool, Toolset
 from kbcore.dml.values import NotAValue, term_of
 from kbcore.errors import KBError, ModelUnavailable, ProgramFailed, ResourceLimit
+from kbcore.limits import MAX_PROGRAM_VALUE_CHARS
 from kbcore.logic.engine import EngineEnded
 from kbcore.logic.engine.terms import listed, string
 
@@ -205,7 +206,7 @@ class Run:
         raise _program_error(reply)
 
     async def _loaded(self) -> Program:
-        reply = await self._engine.ask(load_request(self._code))
+        reply = await self._engine.ask(load_request(self._code, self._options.file))
         if reply["status"] == "error":
             raise _program_error(reply)
         return program_of(reply, self._code, self._options.file)
@@ -218,6 +219,9 @@ class Run:
             params = listed(f"{string(key)}-{term_of(value)}" for key, value in call.params.items())
         except NotAValue as error:
             raise ProgramFailed(f"A param has no value of JSON: {error}.") from error
+        if len(arguments) + len(params) > MAX_PROGRAM_VALUE_CHARS:
+            message = f"The params have more than {MAX_PROGRAM_VALUE_CHARS:,} characters."
+            raise ProgramFailed(message, hint="Put a large text into a file of the folder of the program.")
         return f"run({arguments},{params},{self._budget.gas}).\n"
 
     def _exceeded(self, name: str, most: str) -> ResourceLimit:
