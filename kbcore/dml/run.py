@@ -137,12 +137,12 @@ class Run:
 
     async def _read(self) -> AsyncGenerator[Event]:
         worker = asyncio.create_task(self._work())
+        waiting: asyncio.Task[Event] | None = None
         try:
             while True:
-                waiting = asyncio.ensure_future(self._events.get())
+                waiting = asyncio.create_task(self._events.get())
                 await asyncio.wait({waiting, worker}, return_when=asyncio.FIRST_COMPLETED)
                 if not waiting.done() and worker.done() and self._events.empty():
-                    waiting.cancel()
                     worker.result()  # a defect of KB: the worker sent no last event
                 event = await waiting
                 yield event
@@ -150,8 +150,10 @@ class Run:
                     return
         finally:
             worker.cancel()
+            if waiting is not None:
+                waiting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.shield(asyncio.gather(worker, return_exceptions=True))
+                await asyncio.shield(asyncio.gather(worker, *([waiting] if waiting else []), return_exceptions=True))
 
     async def _work(self) -> None:
         """Run the program and tell its events; the last one says how it ended."""
