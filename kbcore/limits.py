@@ -71,6 +71,8 @@ MAX_PROGRAM_FINDINGS: Final = 1_000
 """Findings of one program that its check keeps."""
 MAX_PROGRAM_FILE_BYTES: Final = 16 * MIB
 """A file that a program reads or writes."""
+MAX_PROGRAM_VALUE_CHARS: Final = 16 * MIB
+"""A param of a program, or the result of a tool that it calls, as a term."""
 MAX_MODEL_ANSWER_BYTES: Final = 16 * MIB
 """An answer of a server of language models."""
 MAX_RUN_NUMBER: Final = 10**15

@@ -17,6 +17,7 @@ from kbcli.invocation import exits
 from kbcore.dml import Budget, Model, run_dml
 from kbcore.dml.events import Event, Outcome, error_event
 from kbcore.dml.model import Message, ModelFailed, ToolSpec, Turn
+from kbcore.dml.openai_model import MODEL_VARIABLE, OpenAIModel
 from kbcore.dml.recording import RunName, new_run
 from kbcore.dml.run import Run
 from kbcore.dml.shipped import PREFIX, shipped, shipped_code
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 FAILED: Final = exits.VIOLATIONS
 """The status of a run whose program failed."""
-MODEL: Final = "KB_DML_MODEL"
-"""The variable that names a model where no option does."""
 _OF_STDIN: Final = "stdin"
 
 
@@ -39,7 +38,7 @@ class _NoModel:
 
     async def complete(self, _: Sequence[Message], __: Sequence[ToolSpec]) -> Turn:
         """Raise ``ModelFailed``, which says how to name one."""
-        raise ModelFailed(f"no model is named: `--model NAME` names one, or {MODEL} in the environment")
+        raise ModelFailed("no model is named", hint=f"Name one with `--model NAME`, or set {MODEL_VARIABLE}.")
 
 
 class RunRequest(msgspec.Struct, frozen=True):
@@ -114,11 +113,9 @@ def model_of(name: str, base_url: str, env: Mapping[str, str]) -> tuple[Model, s
 
     Raises: ``KBError`` where what it needs is not installed.
     """
-    chosen = name or env.get(MODEL, "")
+    chosen = name or env.get(MODEL_VARIABLE, "")
     if not chosen:
         return _NoModel(), ""
-    from kbcore.dml.openai_model import OpenAIModel
-
     return OpenAIModel(chosen, env=env, base_url=base_url), chosen
 
 

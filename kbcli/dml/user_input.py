@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import sys
-import threading
 from typing import TYPE_CHECKING, Final
 
 from kbcore.errors import InvalidQuery
 from kbcore.limits import MAX_TEXT_BYTES
+from kbcore.process.daemon_calls import in_daemon
 from kbcore.text.escaping import escape_lines
 
 if TYPE_CHECKING:
@@ -34,11 +32,8 @@ class UserInput:
         """
         if self._output.is_interactive and not self._output.is_json:
             self._output.note_always(escape_lines(prompt))
-        loop = asyncio.get_running_loop()
-        line: asyncio.Future[bytes] = loop.create_future()
-        # A daemon: a thread that waits for a line cannot be interrupted, and the process does not wait for it.
-        threading.Thread(target=self._give, args=(loop, line), name="kb-dml input", daemon=True).start()
-        given = await line
+        # A thread that waits for a line cannot be interrupted.
+        given = await in_daemon(self._next_line, "kb-dml input")
         if not given:
             raise InvalidQuery(
                 "The program asks for input, and standard input has no further line.",
@@ -47,16 +42,6 @@ class UserInput:
         if len(given) > MAX_TEXT_BYTES:
             raise InvalidQuery(f"A line of standard input has more than {MAX_TEXT_BYTES:,} bytes.")
         return given.decode("utf-8", "replace").rstrip("\r\n")
-
-    def _give(self, loop: asyncio.AbstractEventLoop, line: asyncio.Future[bytes]) -> None:
-        found = self._next_line()
-
-        def give() -> None:
-            if not line.done():
-                line.set_result(found)
-
-        with contextlib.suppress(RuntimeError):  # the run has ended, and its loop is closed
-            loop.call_soon_threadsafe(give)
 
     def _next_line(self) -> bytes:
         """Return the next line with its end, and no more than a line may have; nothing at the end of the input."""

@@ -84,20 +84,21 @@ async def run_task(task: Task, node: int, services: Services) -> tuple[Done | Fa
     for _ in range(services.most_rounds):
         messages = [Message("system", INSTRUCTIONS), *memory.conversation(node)]
         turn = await services.ask_model(messages, specs)
-        node = memory.add(node, Message("assistant", turn.text, turn.calls))
-        if not turn.calls:
+        calls = tuple(map(_readable, turn.calls))
+        node = memory.add(node, Message("assistant", turn.text, calls))
+        if not calls:
             node = memory.add(node, Message("user", _NUDGE))
             continue
         finished: bool | None = None
-        for at, call in enumerate(turn.calls):
-            if problem := call.problem or fault_of(call.arguments):
-                reply = f"The arguments cannot be read: {problem}"
+        for at, call in enumerate(calls):
+            if call.problem:
+                reply = f"The arguments cannot be read: {call.problem}"
             elif call.name == FINISH:
                 success = call.arguments.get("success")
                 reply = "" if isinstance(success, bool) else "`success` is true or false."
                 finished = success if isinstance(success, bool) else finished
             else:
-                reply = await _called(turn.calls[at:], node, task, results, services)
+                reply = await _called(calls[at:], node, task, results, services)
             node = memory.add(node, Message("tool", reply or "ok", (), call.id, call.name))
         if finished is False:
             return Failed("the model gave it up"), node
@@ -111,6 +112,12 @@ async def run_task(task: Task, node: int, services: Services) -> tuple[Done | Fa
             named = ", ".join(f"`{name}`" for name in missing)
             node = memory.add(node, Message("user", f"Store {named} with `{SET_RESULT}`, then call `{FINISH}` again."))
     return Failed(f"it took {pluralize(services.most_rounds, 'turn')} of the model, the most that a task may"), node
+
+
+def _readable(call: ToolCall) -> ToolCall:
+    """Return a call; one with a value that no term can have has a problem, and no arguments that are sent again."""
+    problem = call.problem or fault_of(call.arguments)
+    return msgspec.structs.replace(call, arguments={}, problem=problem) if problem else call
 
 
 async def _called(calls: Sequence[ToolCall], node: int, task: Task, results: dict[str, Any], services: Services) -> str:

@@ -5,8 +5,10 @@ Invariant: a program that cannot be loaded has an error here.
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -117,12 +119,18 @@ def failed_check(text: str, file: str, code: str, name: str = "", other: str = "
     return checked_of(file, [finding_of(code, Lines(text).place(0, 0), file, name, other)])
 
 
-def checked_of(file: str, findings: Sequence[Finding], **lists: Any) -> Checked:
+def checked_of(file: str, findings: Iterable[Finding], **lists: Any) -> Checked:
     """Return a check with the first of these findings; errors come before warnings where not all have room."""
-    errors = sum(one.severity == "error" for one in findings)
-    kept = sorted(findings, key=lambda one: (one.severity, one.place))[:MAX_PROGRAM_FINDINGS]
+    counts: Counter[Severity] = Counter()
+
+    def counted() -> Iterator[Finding]:
+        for one in findings:
+            counts[one.severity] += 1
+            yield one
+
+    kept = heapq.nsmallest(MAX_PROGRAM_FINDINGS, counted(), key=lambda one: (one.severity, one.place))
     ordered = sorted(kept, key=lambda one: (one.place, one.severity))
-    return Checked(file, tuple(ordered), errors, len(findings) - errors, **lists)
+    return Checked(file, tuple(ordered), counts["error"], counts["warning"], **lists)
 
 
 def finding_of(code: str, place: Place, file: str, name: str = "", other: str = "", **more: Any) -> Finding:
@@ -136,7 +144,7 @@ def finding_of(code: str, place: Place, file: str, name: str = "", other: str = 
 
 def _problem(code: str, said: tuple[str, str], file: str, place: Place, subject: str) -> Problem:
     values = (str(place.line), str(place.column))
-    return Problem("$.program", code, *said, source=file, line=place.line, subject=subject, values=values)
+    return Problem("$", code, *said, source=file, line=place.line, subject=subject, values=values)
 
 
 class _Check:
@@ -150,9 +158,10 @@ class _Check:
         self._file = file
         self._caller = tools
         self._lines = Lines(text)
-        self._clauses = [one for one in reply["clauses"] if one["kind"] == "clause"]
+        self._all = [*_clauses(reply.get("parts", ()))]
+        self._clauses = [one for one in self._all if one["kind"] == "clause"]
         self._others = others
-        self._unread = [one for one in reply["clauses"] if one["kind"] == "unread"]
+        self._unread = [one for one in self._all if one["kind"] == "unread"]
         self._lacks_clauses = bool(others or self._unread)
         """There are clauses of which nothing is known but that they cannot be read."""
         self._items = [one for one in reply["items"] if "tool" in one]
@@ -164,23 +173,30 @@ class _Check:
 
     def checked(self) -> Checked:
         """Return the check."""
-        findings = [*self._others, *self._load_findings(), *self._main_findings(), *self._tool_findings()]
-        for clause in self._clauses:
-            findings += self._part_findings(clause)
-        findings += [*self._param_findings(), *self._order_findings(), *self._reach_findings()]
         return checked_of(
             self._file,
-            findings,
+            self._findings(),
             params=tuple(self._params()),
             tools=tuple(self._tools()),
             tasks=tuple(task for clause in self._clauses for task in self._tasks(clause)),
             calls=tuple(self._calls()),
         )
 
+    def _findings(self) -> Iterator[Finding]:
+        yield from self._others
+        yield from self._load_findings()
+        yield from self._main_findings()
+        yield from self._tool_findings()
+        for clause in self._clauses:
+            yield from self._part_findings(clause)
+        yield from self._param_findings()
+        yield from self._order_findings()
+        yield from self._reach_findings()
+
     # What the program cannot be loaded for
 
     def _load_findings(self) -> Iterator[Finding]:
-        clauses = {one["start"]: one for one in self._reply["clauses"]}
+        clauses = {one["start"]: one for one in self._all}
         for failed in self._reply["failed"]:
             clause = clauses.get(failed["start"], {})
             if code_of(failed) in {_load_code(part) for part in clause.get("parts", ())}:
@@ -352,11 +368,13 @@ class _Check:
                     yield CheckedParam(name, "argument", "", self._head(head))
 
     def _tools(self) -> Iterator[CheckedTool]:
+        descriptions: dict[str, str] = {}
+        for one in self._items:
+            if one["description"]:
+                descriptions.setdefault(one["tool"], one["description"])
         for name, first in self._own.items():
-            description = next(
-                (one["description"] for one in self._items if one["tool"] == name and one["description"]), ""
-            )
-            yield CheckedTool(name, first["inputs"], description, self._lines.place(first["start"], first["end"]))
+            place = self._lines.place(first["start"], first["end"])
+            yield CheckedTool(name, first["inputs"], descriptions.get(name, ""), place)
 
     def _tasks(self, clause: Mapping[str, Any]) -> Iterator[CheckedTask]:
         task: Mapping[str, Any] | None = None
@@ -396,6 +414,18 @@ class _Check:
 
     def _finding(self, code: str, place: Place, name: str = "", other: str = "", **more: Any) -> Finding:
         return finding_of(code, place, self._file, name, other, **more)
+
+
+def _clauses(parts: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the clauses of which an engine has told, each with its ``parts``, which were told before it."""
+    found: list[Mapping[str, Any]] = []
+    for told in parts:
+        one: dict[str, Any] = told["clause"]
+        if one["kind"] in {"clause", "directive", "unread"}:
+            yield one | {"parts": found}
+            found = []
+        else:
+            found.append(one)
 
 
 def _load_code(part: Mapping[str, Any]) -> str:

@@ -31,10 +31,13 @@ async def check_program(text: str, file: str, tools: CallerTools, env: Mapping[s
     found = [finding_of("too_deep", lines.place(one.start, one.end), file) for one in deep]
     engine = EngineThread(env, CHECK_S)
     try:
-        await engine.start()
-        reply = await engine.ask(f"check({string(without(text, deep))}).\n")
+        async with asyncio.timeout(CHECK_S):
+            await engine.start()
+            reply = await engine.ask(f"check({string(without(text, deep))}).\n")
     except EngineEnded as ended:
         return failed_check(text, file, "not_checked", ended.reason)
+    except TimeoutError:
+        return failed_check(text, file, "not_checked", "timeout")
     finally:
         await engine.end()
     if reply["status"] == "error":

@@ -19,6 +19,7 @@ from kbcore.dml.checking import FindErrors
 from kbcore.dml.model import Message, Model, ModelFailed, ToolCall, ToolSpec, Turn, Usage
 from kbcore.dml.tools import Tool
 from kbcore.errors import ModelUnavailable, Problem, ProgramFailed
+from kbcore.text.escaping import escape_controls
 from kbcore.text.wording import pluralize
 
 MOST_ATTEMPTS: Final = 3
@@ -98,7 +99,9 @@ def instructions(tools: Sequence[Tool]) -> str:
 def with_header(code: str, description: str, name: str) -> str:
     """Return the text of the file of a program: what it was made of, then the program."""
     body = code.strip("\n") + "\n"
-    return f"%% Made from {name}\n%% source {_digest(description)}\n%% program {_digest(body)}\n\n{body}"
+    return (
+        f"%% Made from {escape_controls(name)}\n%% source {_digest(description)}\n%% program {_digest(body)}\n\n{body}"
+    )
 
 
 def state_of(text: str, description: str) -> FileState:

@@ -36,7 +36,7 @@ class EngineThread:
     async def start(self) -> None:
         """Start the engine. Raises: ``PrologUnavailable``, ``EngineEnded``."""
         self._until_s = _clock.monotonic_s() + self._time_limit_s
-        self._engine = await self._in_thread(lambda: EngineProcess(_launch(self._env)))
+        await self._in_thread(self._start)
 
     async def ask(self, request: str) -> dict[str, Any]:
         """Send a request and return the reply. Raises: ``EngineEnded``."""
@@ -49,6 +49,9 @@ class EngineThread:
         loop = asyncio.get_running_loop()
         await asyncio.shield(loop.run_in_executor(self._threads, self._kill))
         self._threads.shutdown(wait=False)
+
+    def _start(self) -> None:
+        self._engine = EngineProcess(_launch(self._env))
 
     def _ask(self, request: str, limit_s: float) -> dict[str, Any]:
         if self._engine is None:
@@ -66,9 +69,7 @@ class EngineThread:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             self._work.stop()
-            [made] = await asyncio.shield(asyncio.gather(future, return_exceptions=True))
-            if isinstance(made, EngineProcess):  # started when nobody waited for it any more
-                self._engine = made
+            await asyncio.shield(asyncio.gather(future, return_exceptions=True))
             raise
 
     def _working(self, call: Callable[[], T]) -> T:

@@ -85,7 +85,7 @@ def problem_of(reply: Mapping[str, Any], text: str, file: str) -> Problem:
     begin = text.rfind("\n", 0, reply["start"]) + 1
     line = reply["line"]
     values = (str(line), str(reply["start"] - begin + 1))
-    return Problem("$.program", code_of(reply), message, remedy, source=file, line=line, values=values)
+    return Problem("$", code_of(reply), message, remedy, source=file, line=line, values=values)
 
 
 def code_of(reply: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ Invariant: a node never changes. What a program has undone is a branch of the tr
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from kbcore.dml.model import Message
 from kbcore.errors import ResourceLimit
@@ -14,7 +14,7 @@ from kbcore.limits import MAX_CONVERSATION_CHARS, MIB
 ROOT = 0
 """The node of the empty conversation."""
 _LEAST_CHARS: Final = 100
-"""What a message counts beside its text."""
+"""What a message counts beside its text and the arguments of its calls."""
 
 
 class Memory:
@@ -32,7 +32,7 @@ class Memory:
             ResourceLimit: the messages of the run have more characters than they may.
         """
         for message in messages:
-            self._chars += _LEAST_CHARS + len(message.text)
+            self._chars += _LEAST_CHARS + len(message.text) + sum(_chars_of(call.arguments) for call in message.calls)
             if self._chars > MAX_CONVERSATION_CHARS:
                 most = MAX_CONVERSATION_CHARS // MIB
                 raise ResourceLimit(
@@ -55,3 +55,12 @@ class Memory:
     def fresh(self, node: int) -> int:
         """Return the node of a conversation that has the system messages of this one and nothing else."""
         return self.add(ROOT, *(message for message in self.conversation(node) if message.role == "system"))
+
+
+def _chars_of(value: Any) -> int:
+    """Return about how many characters a value of JSON has that is not nested too deeply."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(len(key) + _chars_of(one) for key, one in value.items())
+    return sum(map(_chars_of, value)) if isinstance(value, list) else 1

@@ -42,7 +42,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from kbcore.dml.model import Message, ToolCall, ToolSpec, Turn, Usage
-from kbcore.dml.values import MAX_VALUE_NESTING, NotAValue, term_of
+from kbcore.dml.values import MAX_VALUE_NESTING, NotAValue, fault_of, integer_of
 from kbcore.limits import MAX_MODEL_ANSWER_BYTES, MIB
 
 FailureKind = Literal[
@@ -284,14 +284,17 @@ def _call(part: ToolCallPart, names: Mapping[str, str], *, is_cut: bool) -> Tool
     problem = ""
     try:
         if isinstance(given, str):
-            arguments = json.loads(given, parse_constant=_refuse) if given.strip() or is_cut else {}
+            is_said = bool(given.strip()) or is_cut
+            arguments = json.loads(given, parse_constant=_refuse, parse_int=integer_of) if is_said else {}
         if isinstance(arguments, dict):
             json.dumps(arguments, ensure_ascii=False).encode()
-            term_of(arguments)
+            problem = fault_of(arguments)
         else:
             problem = f"they are of the type {type(arguments).__name__}, and no object of JSON"
-    except (NotAValue, RecursionError):
-        problem = f"they are nested more than {MAX_VALUE_NESTING} times"
+    except NotAValue as error:
+        problem = str(error)
+    except RecursionError:
+        problem = f"it is nested more than {MAX_VALUE_NESTING} times"
     except UnicodeEncodeError:
         problem = "they hold half of a surrogate pair"
     except ValueError as error:

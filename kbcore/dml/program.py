@@ -12,6 +12,7 @@ from kbcore.dml.tools import NAME
 from kbcore.errors import Problem, ProgramFailed
 from kbcore.limits import MAX_PROBLEMS, MAX_PROGRAM_CHARS
 from kbcore.logic.engine.terms import string
+from kbcore.logic.nesting import TOO_DEEP, deep_clauses
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 from kbcore.text.wording import pluralize
@@ -61,14 +62,16 @@ class Call(msgspec.Struct, frozen=True):
     params: dict[str, Any]
 
 
-def load_request(text: str) -> str:
+def load_request(text: str, file: str = "") -> str:
     """Return the request to an engine that loads a program.
 
     Raises:
-        ProgramFailed: it is too long.
+        ProgramFailed: it is too long, or a clause is nested more deeply than an engine can read.
     """
     if len(text) > MAX_PROGRAM_CHARS:
         raise ProgramFailed(f"The program has {len(text):,} characters; {MAX_PROGRAM_CHARS:,} are the most.")
+    if deep := deep_clauses(text):
+        raise _cannot_be_run([Problem("$", "too_deep", TOO_DEEP, source=file, line=one.line) for one in deep])
     return f"program({string(text)}).\n"
 
 
@@ -87,7 +90,7 @@ def program_of(reply: Mapping[str, Any], text: str, file: str = "") -> Program:
         name, source = item["tool"], text[item["start"] : item["end"]]
         if not NAME.fullmatch(name):
             message = f"The tool {in_quotes(name)} needs a name of letters, digits and `_`, at most 64 of them."
-            problems.append(Problem("$.tool", "tool_name", message, source=file, line=item["line"]))
+            problems.append(Problem("$", "tool_name", message, source=file, line=item["line"]))
         known = tools.get(name)
         if known is None:
             tools[name] = ProgramTool(name, item["inputs"], item["description"] or "", source, item["line"])
@@ -101,9 +104,13 @@ def program_of(reply: Mapping[str, Any], text: str, file: str = "") -> Program:
     if not mains and not problems:
         problems.append(Problem("$", "no_main", f"There is no clause of `{MAIN}`, which is run.", source=file))
     if problems:
-        message = f"The program cannot be run: {pluralize(len(problems), 'problem')}."
-        raise ProgramFailed(message, details=problems[:MAX_PROBLEMS])
+        raise _cannot_be_run(problems)
     return Program(tuple(tools.values()), params, mains, tuple(reply["asked"]))
+
+
+def _cannot_be_run(problems: Sequence[Problem]) -> ProgramFailed:
+    message = f"The program cannot be run: {pluralize(len(problems), 'problem')}."
+    return ProgramFailed(message, details=problems[:MAX_PROBLEMS])
 
 
 def call_of(program: Program, params: Mapping[str, Any], positional: Sequence[Any] = ()) -> Call:

@@ -23,6 +23,7 @@ from kbcore.dml.options import OnInput, Options
 from kbcore.dml.program import Program, ProgramTool
 from kbcore.dml.tools import Origin, ToolFailed
 from kbcore.dml.values import NotAValue, read_number, term_of, text_of
+from kbcore.limits import MAX_PROGRAM_VALUE_CHARS
 from kbcore.logic.engine.terms import listed, string
 from kbcore.text.wording import pluralize
 
@@ -167,7 +168,7 @@ class Requests:
             arguments = tool.bound(request["arguments"], request["named"])
             await self.tell(Event("tool_call", name, data={"arguments": arguments}))
             result = await tool.call(arguments, Origin(self._tasks[-1] if self._tasks else self._begun_tasks))
-            return _done(f"value({term_of(result)})", node)
+            return _done(f"value({_bounded(term_of(result))})", node)
         except (ToolFailed, NotAValue) as error:
             return await self._not_done(name, f"The tool `{name}` failed: {error}.", "tool_failed")
 
@@ -205,7 +206,7 @@ class Requests:
 
     async def _ask_model(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Turn:
         if self._model is None:
-            raise ModelFailed("no model is given")
+            raise ModelFailed("no model is given", hint="Give one to `run_dml` as `model`.")
         self.spent.add_round()
         if "stream" in self._channels and isinstance(self._model, StreamingModel):
             turn = await self._model.stream(messages, tools, self._tell_part)
@@ -256,6 +257,13 @@ class _Again(Exception):
 
 def _done(value: str, node: int) -> str:
     return f"done({value},{node})"
+
+
+def _bounded(value: str) -> str:
+    """Return the result of a tool. Raises: ``ToolFailed`` where it is longer than one may be."""
+    if len(value) > MAX_PROGRAM_VALUE_CHARS:
+        raise ToolFailed(f"its result has more than {MAX_PROGRAM_VALUE_CHARS:,} characters")
+    return value
 
 
 def _running(request: dict[str, Any]) -> list[str]:

@@ -27,6 +27,7 @@ from kbcore.dml.requests import Ended, Requests
 from kbcore.dml.tools import Tool, Toolset
 from kbcore.dml.values import NotAValue, term_of
 from kbcore.errors import KBError, ModelUnavailable, ProgramFailed, ResourceLimit
+from kbcore.limits import MAX_PROGRAM_VALUE_CHARS
 from kbcore.logic.engine import EngineEnded
 from kbcore.logic.engine.terms import listed, string
 
@@ -136,12 +137,12 @@ class Run:
 
     async def _read(self) -> AsyncGenerator[Event]:
         worker = asyncio.create_task(self._work())
+        waiting: asyncio.Task[Event] | None = None
         try:
             while True:
-                waiting = asyncio.ensure_future(self._events.get())
+                waiting = asyncio.create_task(self._events.get())
                 await asyncio.wait({waiting, worker}, return_when=asyncio.FIRST_COMPLETED)
                 if not waiting.done() and worker.done() and self._events.empty():
-                    waiting.cancel()
                     worker.result()  # a defect of KB: the worker sent no last event
                 event = await waiting
                 yield event
@@ -149,8 +150,10 @@ class Run:
                     return
         finally:
             worker.cancel()
+            if waiting is not None:
+                waiting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.shield(asyncio.gather(worker, return_exceptions=True))
+                await asyncio.shield(asyncio.gather(worker, *([waiting] if waiting else []), return_exceptions=True))
 
     async def _work(self) -> None:
         """Run the program and tell its events; the last one says how it ended."""
@@ -205,7 +208,7 @@ class Run:
         raise _program_error(reply)
 
     async def _loaded(self) -> Program:
-        reply = await self._engine.ask(load_request(self._code))
+        reply = await self._engine.ask(load_request(self._code, self._options.file))
         if reply["status"] == "error":
             raise _program_error(reply)
         return program_of(reply, self._code, self._options.file)
@@ -218,6 +221,9 @@ class Run:
             params = listed(f"{string(key)}-{term_of(value)}" for key, value in call.params.items())
         except NotAValue as error:
             raise ProgramFailed(f"A param has no value of JSON: {error}.") from error
+        if len(arguments) + len(params) > MAX_PROGRAM_VALUE_CHARS:
+            message = f"The params have more than {MAX_PROGRAM_VALUE_CHARS:,} characters."
+            raise ProgramFailed(message, hint="Put a large text into a file of the folder of the program.")
         return f"run({arguments},{params},{self._budget.gas}).\n"
 
     def _exceeded(self, name: str, most: str) -> ResourceLimit:

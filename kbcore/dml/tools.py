@@ -5,7 +5,6 @@ Invariant: a function is called only with arguments that its schema admits.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,9 +15,13 @@ import msgspec
 
 from kbcore.dml.policy import Policy
 from kbcore.dml.values import NotAValue, builtins_of
+from kbcore.process.daemon_calls import in_daemon
+from kbcore.text.wording import shortened
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 """The names that models take for a tool, and that are atoms of Prolog in quotes or without."""
+_REASON_CHARS: Final = 1_000
+"""Of what an exception says."""
 
 
 class ToolFailed(Exception):
@@ -62,7 +65,9 @@ class Tool(msgspec.Struct, frozen=True):
         return found | dict(named)
 
     async def call(self, arguments: dict[str, Any], origin: Origin = Origin()) -> Any:  # noqa: B008 - frozen
-        """Return the result as a value of JSON. A function that is not async runs in a thread.
+        """Return the result as a value of JSON.
+
+        A function that is not async runs in a thread, which a run that ends leaves alone.
 
         Raises:
             ToolFailed: the arguments do not fit, the function raised, or its result is no value of JSON.
@@ -76,10 +81,10 @@ class Tool(msgspec.Struct, frozen=True):
             if inspect.iscoroutinefunction(self.execute):
                 result = await self.execute(*before, **fitting)
             else:
-                result = await asyncio.to_thread(self.execute, *before, **fitting)
+                result = await in_daemon(partial(self.execute, *before, **fitting), f"kb-dml {self.name}")
                 if inspect.isawaitable(result):
                     result = await result
-        except Exception as error:  # whatever a tool raises is its failure, not the program's
+        except (Exception, SystemExit) as error:  # whatever a tool raises is its failure, not the program's
             raise ToolFailed(_reason(error)) from error
         try:
             return builtins_of(result)
@@ -197,8 +202,13 @@ def tool_of(function: Callable[..., Any], model: Any = None) -> Tool:
 
 def _reason(error: BaseException) -> str:
     """Return what an exception says on one line, its type where it says nothing."""
-    errors = getattr(error, "errors", None)  # of pydantic: one sentence for each argument
-    if callable(errors):
-        found = [f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in errors()]
-        return "; ".join(found)
-    return " ".join(str(error).split()) or type(error).__name__
+    from pydantic import ValidationError  # noqa: PLC0415 - half of the start of a command
+
+    if isinstance(error, ValidationError):  # one sentence for each argument
+        said = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors())
+    else:
+        try:
+            said = " ".join(str(error).split())
+        except Exception:  # noqa: BLE001 - of a tool of the caller, as the exception itself
+            said = ""
+    return shortened(said or type(error).__name__, _REASON_CHARS)

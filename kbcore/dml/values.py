@@ -19,6 +19,7 @@ from kbcore.logic.engine.terms import value as plain_term
 MAX_VALUE_NESTING: Final = 200
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 _MAX_DIGITS: Final = 4_000
+_MANY_DIGITS: Final = f"it is a number with more than {_MAX_DIGITS:,} digits"
 _TOO_LARGE: Final = 10**_MAX_DIGITS
 _SIMPLE: Final[dict[str, dict[str, Any]]] = {
     "any": {},
@@ -58,7 +59,7 @@ def term_of(given: Any, nesting: int = MAX_VALUE_NESTING) -> str:
     if isinstance(given, float) and not math.isfinite(given):
         raise NotAValue("it is a number that JSON does not have")
     if isinstance(given, int) and abs(given) >= _TOO_LARGE:
-        raise NotAValue(f"it is a number with more than {_MAX_DIGITS:,} digits")
+        raise NotAValue(_MANY_DIGITS)
     if given is None or isinstance(given, (str, bool, int, float)):
         return plain_term(given)
     raise NotAValue(f"it is of the type {type(given).__name__}")
@@ -71,6 +72,13 @@ def fault_of(given: Any) -> str:
     except NotAValue as error:
         return str(error)
     return ""
+
+
+def integer_of(text: str) -> int:
+    """Return the integer that a text of JSON is. Raises: ``NotAValue`` for one that no term can be."""
+    if len(text) > _MAX_DIGITS + 1:  # with a sign; Python itself refuses some more digits
+        raise NotAValue(_MANY_DIGITS)
+    return int(text)
 
 
 def builtins_of(given: Any) -> Any:

@@ -89,7 +89,12 @@ def test_a_program_that_fails_has_the_status_1(dml):
         ("agent_main :- chat(x).", (), 36, "`chat/1` is of an earlier language."),
         ("agent_main(A) :- answer(A).", (), 36, "No value is given for 'A'."),
         ("agent_main :- X is foo + 1, log(X).", (), 36, "The program ended with an error: "),
-        ('agent_main :- task("x").', (), 35, "no model is named: `--model NAME` names one, or KB_DML_MODEL"),
+        (
+            'agent_main :- task("x").',
+            (),
+            35,
+            "no model is named.\nhint: Name one with `--model NAME`, or set KB_DML_MODEL.",
+        ),
         (LOOP, ("--gas", "1000"), 25, "The run has used its budget of 1,000 steps."),
         (LOOP, ("--timeout", "0.5"), 25, "The run has used its budget of 0.5 seconds."),
         ("agent_main.", ("--timeout", "nan"), 2, "--timeout must be a number above 0 and at most 604,800, not 'nan'."),
@@ -105,6 +110,7 @@ def test_each_error_has_its_status_as_text_and_as_the_last_events(dml, code, wor
     text, lines = dml(code, *words), dml(code, *words, "--json")
     assert text.status == lines.status == status, text
     assert said in text.err
+    assert text.err.count("hint: ") == 1
     error, finished = events(lines)[-2:]
     assert (error["type"], finished["type"], finished["outcome"]) == ("error", "finished", "error")
     assert error["content"] or error["details"]
@@ -154,6 +160,15 @@ def test_tools_of_a_file_are_called_under_the_policy(dml, tmp_path):
     denied = dml(code, "--tools", "t.py", "--deny", "d*")
     assert (denied.status, "note: `double` is blocked: the policy denies `d*`." in denied.err) == (1, True)
     assert "it is not on the list of allowed tools" in dml(code, "--tools", "t.py", "--allow", "x").err
+
+
+def test_a_tool_that_does_not_return_is_left_when_the_time_is_over(dml, tmp_path):
+    tools = tmp_path / "plain/t.py"
+    tools.write_text("import time\ndef hang() -> None:\n    time.sleep(600)\nTOOLS = [hang]\n")
+    begun_s = time.monotonic()
+    ran = dml("agent_main :- exec(hang, _).", "--tools", "t.py", "--timeout", "1")
+    assert (ran.status, "budget of 1 seconds" in ran.err) == (25, True)
+    assert time.monotonic() - begun_s < 300
 
 
 def test_a_trace_shows_requests_and_calls_of_tools(dml):

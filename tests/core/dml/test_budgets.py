@@ -102,6 +102,9 @@ def test_the_messages_of_a_run_are_limited_with_those_that_are_undone(
     found = ran(body("repeat, user(x), fail"), engine)
     assert found.error.code == "resource_limit"
     assert "those included that it has undone" in found.error.content
+    model = Script(forever=does(call("unknown", long=[{"x" * 1000: "x" * 1000}])))
+    found = ran(body('task("t")'), engine, model=model)
+    assert (found.error.code, len(model.asked)) == ("resource_limit", 5)
 
 
 def test_a_program_that_is_too_long_is_refused(engine: Engine) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kbcore.dml import checking
 from kbcore.dml.check_sentences import KINDS
 from kbcore.dml.kb_tools import KB_TOOLS
 from kbcore.dml.program import load_request
@@ -223,6 +224,22 @@ def test_errors_are_kept_where_there_are_more_findings_than_are_kept(engine):
     assert (found.errors, found.warnings) == (1, 2 * MAX_PROGRAM_FINDINGS)
     assert len(found.findings) == MAX_PROGRAM_FINDINGS
     assert found.findings[-1].problem.code == "unknown_predicate"
+
+
+LARGE = {
+    "facts": ("".join(f"p({number}).\n" for number in range(80_000)) + main("p(1)"), 0),
+    "goals": ("a.\n" + main(",".join(["a"] * 400_000)), 0),
+    "unknown goals": (main(",".join(["b"] * 400_000)), 400_000),
+    "tools": ("".join(f"tool(t{number}(X,X)).\n" for number in range(30_000)) + main("true"), 0),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_program_of_nearly_the_most_characters_is_checked(name, monkeypatch):
+    monkeypatch.setattr(checking, "CHECK_S", 600.0)  # what it holds is tried here, on a busy machine too
+    text, errors = LARGE[name]
+    found = checked(text, engine_variables("auto"))
+    assert (found.errors, found.warnings, len(found.findings)) == (errors, 0, min(errors, MAX_PROGRAM_FINDINGS))
 
 
 @pytest.mark.parametrize("code", KINDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kbcore.dml import Budget, ModelFailed
@@ -103,9 +103,11 @@ def test_what_cannot_be_loaded_at_all_is_a_problem(problems):
     assert "characters" in found.message
 
 
-@given(st.text(), st.text(), st.text(min_size=1))
-def test_a_file_is_known_to_be_current_outdated_or_edited(code, description, added):
-    text = with_header(code, description, "x.md")
+@example(code="a.", description="", added="x", name="a\n:- b.\udcff.md")
+@given(st.text(), st.text(), st.text(min_size=1), st.text())
+def test_a_file_is_known_to_be_current_outdated_or_edited(code, description, added, name):
+    text = with_header(code, description, name)
+    assert text.encode().count(b"\n") == code.strip("\n").count("\n") + 5, "the name of a file is on one line"
     assert state_of(text, description) == "current"
     assert state_of(text, description + added) == "outdated"
     assert state_of(text + added, description) == "edited"

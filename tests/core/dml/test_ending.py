@@ -85,6 +85,7 @@ def test_a_run_that_is_cancelled_leaves_no_process(engine: Engine, place: str) -
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        assert asyncio.all_tasks() == {asyncio.current_task()}
         await none_left()
 
     asyncio.run(main())

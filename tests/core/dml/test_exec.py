@@ -10,6 +10,7 @@ import pydantic
 import pytest
 
 from kbcore.dml import Policy, Tool
+from kbcore.limits import MAX_PROGRAM_VALUE_CHARS
 from tests.support.dml.runs import body, ran
 from tests.support.dml.scripts import Script, call, does, done
 
@@ -44,6 +45,43 @@ def silent() -> None:
     raise KeyError
 
 
+class Odd(Exception):
+    """An error with a method of the name that errors of pydantic have, and without a text."""
+
+    def errors(self) -> list[str]:
+        """Return what no caller expects."""
+        return ["x"]
+
+    def __str__(self) -> str:
+        """Raise."""
+        raise ZeroDivisionError
+
+
+def odd() -> None:
+    """Raise an error that cannot be shown."""
+    raise Odd
+
+
+def leaves() -> None:
+    """End as a program does."""
+    raise SystemExit("bye")
+
+
+def wordy() -> None:
+    """Raise an error with a long text."""
+    raise ValueError("x" * 5000)
+
+
+def empty() -> None:
+    """Raise an error that no future of asyncio can hold."""
+    raise StopIteration
+
+
+def large() -> str:
+    """Return more than a program is given."""
+    return "x" * (MAX_PROGRAM_VALUE_CHARS + 1)
+
+
 def thing() -> object:
     """Return what is no value of JSON."""
     return object()
@@ -57,7 +95,7 @@ def deep() -> list[Any]:
     return found
 
 
-TOOLS = [echo, slow, wrong, silent, thing, deep]
+TOOLS = [echo, slow, wrong, silent, odd, leaves, wordy, empty, large, thing, deep]
 
 
 def test_arguments_are_positional_named_or_a_dict_and_keep_their_types(engine: Engine) -> None:
@@ -111,6 +149,11 @@ def test_a_tool_that_cannot_be_called_or_fails_is_logged_and_the_goal_fails(engi
         "slow": "The tool `slow` failed: x: Field required.",
         "wrong": "The tool `wrong` failed: no way.",
         "silent": "The tool `silent` failed: KeyError.",
+        "odd": "The tool `odd` failed: Odd.",
+        "leaves": "The tool `leaves` failed: bye.",
+        "wordy": f"The tool `wordy` failed: {'x' * 1000}….",
+        "empty": "The tool `empty` failed: coroutine raised StopIteration.",
+        "large": "The tool `large` failed: its result has more than 16,777,216 characters.",
         "thing": (
             "The tool `thing` failed: its result is no value of JSON: Encoding objects of type object is unsupported."
         ),

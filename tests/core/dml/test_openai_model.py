@@ -153,8 +153,11 @@ def test_a_call_without_a_result_is_sent_with_one_that_says_so() -> None:
         ("null", "they are of the type NoneType, and no object of JSON"),
         ('{"a": NaN}', "they are no JSON (NaN is no value of JSON)"),
         ('{"a": "\\ud800"}', "they hold half of a surrogate pair"),
-        ("[" * 3000, "they are nested more than 200 times"),
-        ('{"a":' * 300 + "1" + "}" * 300, "they are nested more than 200 times"),
+        ("[" * 3000, "it is nested more than 200 times"),
+        ('{"a": 1e400}', "it is a number that JSON does not have"),
+        ('{"a": %s}' % ("9" * 4100), "it is a number with more than 4,000 digits"),
+        ('{"a": %s}' % ("9" * 9999), "it is a number with more than 4,000 digits"),
+        ('{"a":' * 300 + "1" + "}" * 300, "it is nested more than 200 times"),
         ('{"a": ', "they are no JSON"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from kbcore.dml.program import Call, Param, Program, call_of
 from kbcore.errors import ProgramFailed
+from kbcore.limits import MAX_PROGRAM_VALUE_CHARS
 from tests.support.dml.runs import ran
 
 
@@ -76,6 +77,8 @@ def test_a_missing_param_is_an_error_before_anything_runs(engine: dict[str, str]
     assert found.logs == ['{"K":[null,"{B}",' + str(10**30) + ",0.5]}"]
     found = ran("agent_main(A) :- true.", engine, params={"A": object()})
     assert found.error.content == "A param has no value of JSON: it is of the type object."
+    found = ran("agent_main(A) :- true.", engine, params={"A": "x" * (MAX_PROGRAM_VALUE_CHARS + 1)})
+    assert found.error.content == "The params have more than 16,777,216 characters."
 
 
 def test_what_cannot_be_loaded_is_named_with_its_place(engine: dict[str, str]) -> None:
@@ -99,3 +102,10 @@ p :- .
     for empty in ("", "foo.", "agent_main --> []."):
         [one] = ran(empty, engine).error.data["details"]
         assert one["message"] == "There is no clause of `agent_main`, which is run."
+
+
+def test_a_clause_that_is_nested_too_deeply_is_named_with_its_place(engine: dict[str, str]) -> None:
+    deep = 30_000
+    error = ran(f"agent_main.\np :- X = {'f(' * deep}x{')' * deep}, log(X).\n", engine, file="a.dml").error
+    [one] = error.data["details"]
+    assert (error.code, one["code"], one["source"], one["path"]) == ("program_failed", "too_deep", "a.dml:2", "$")

@@ -205,5 +205,10 @@ def test_a_value_of_the_model_that_no_term_can_have_does_not_end_the_run(engine:
     for _ in range(300):
         deep = [deep]
     code = "tool(same(X, X)).\n" + body('task("t", X), log(X)')
-    found = ran(code, engine, model=Script(does(store("X", deep)), does(call("same", arg1=deep)), done(X=1)))
+    model = Script(does(store("X", deep)), does(call("same", arg1=deep)), does(store("X", float("inf"))), done(X=1))
+    found = ran(code, engine, model=model)
     assert (found.outcome, found.logs) == ("success", ["1"])
+    told = [one.text for one in model.asked[-1] if one.role == "tool"]
+    nested = "The arguments cannot be read: it is nested more than 200 times"
+    assert told == [nested, nested, "The arguments cannot be read: it is a number that JSON does not have"]
+    assert [one.arguments for message in model.asked[-1] for one in message.calls] == [{}, {}, {}]

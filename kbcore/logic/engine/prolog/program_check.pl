@@ -18,16 +18,17 @@
            defined_name/1,
            adds_any/0,                  % a goal adds clauses that are not known before it is called
            known_verdict/3,             % Name, Arity, Verdict
-           seen_clause/2.               % Digest, Start
+           seen_clause/2,               % Digest, Start
+           named/3.                     % `calls` or `mentions`, Name, Arity: of the present clause
 
 %!  check_program(+Text, -Reply)
 %
-%   The reply has what load_program/2 says, and `clauses`: of each clause its place, its predicate (`name`, `arity`) and its
-%   `parts`. `changed` has the predicates that goals may add clauses to, and `adds_any` says whether those are all. Where a
-%   predicate is unknown, `own` and `others` have those that there are.
+%   The reply has what load_program/2 says. `changed` has the predicates that goals may add clauses to, and `adds_any` says
+%   whether those are all. Where a predicate is unknown, `own` and `others` have those that there are. Before it come the
+%   clauses, so that no more than one of them is held: first the parts of each, then its place and its predicate (`name`,
+%   `arity`), of the kind `clause`, `directive` or `unread`.
 
-check_program(Text, object(["status"-"ok", "clauses"-Clauses, "changed"-Changed, "adds_any"-json(Any),
-                            "own"-Own, "others"-Others|Loaded])) :-
+check_program(Text, object(["status"-"ok", "changed"-Changed, "adds_any"-json(Any), "own"-Own, "others"-Others|Loaded])) :-
     read_quotations,
     read_clauses(Text, Read),
     load_clauses(Read, object([_|Loaded])),
@@ -41,7 +42,9 @@ check_program(Text, object(["status"-"ok", "clauses"-Clauses, "changed"-Changed,
     maplist(pair, Changed1, Changed),
     ( adds_any -> Any = true ; Any = false ),
     kb_server:names_of_libraries(Defined, Names),
-    while_adding(Names, findall(Clause, ( member(Item-_, Read), clause_object(Text, Item, Clause) ), Clauses)),
+    kb_server:protocol(_, Out),
+    send_start(Out),
+    while_adding(Names, forall(nth0(At, Read, Item-_), send_clause(Out, At, Text, Item))),
     known_names(Own, Others).
 
 note_defined(Name/Arity) :-
@@ -91,17 +94,18 @@ own_goal(Name, Arity) :- kb_program_files:file_goal(Name, Arity, _).
 
 %   Clauses
 
-clause_object(_, unread(Start, End, _, Error), object(["kind"-"unread", "start"-Start, "end"-End, "at"-At])) :-
+send_clause(Out, At, _, unread(Start, End, _, Error)) :- !,
     (   Error = error(_, Context),
         nonvar(Context),
         Context = stream(_, _, _, Offset),
         integer(Offset),
         Offset >= Start,
         Offset < End
-    ->  At = Offset
-    ;   At = Start
-    ).
-clause_object(Text, read(Start, End, _, _, Stop), object(["kind"-Kind, "start"-Start, "end"-End|Members])) :-
+    ->  Place = Offset
+    ;   Place = Start
+    ),
+    send_part(Out, At, object(["kind"-"unread", "start"-Start, "end"-End, "at"-Place])).
+send_clause(Out, At, Text, read(Start, End, _, _, Stop)) :-
     (   catch(read_again(Text, Start, End, Stop, Term, Names, Singles, Position), _, fail)
     ->  true
     ;   Term = (:- true)                % a library that it loads has changed how it reads
@@ -110,8 +114,9 @@ clause_object(Text, read(Start, End, _, _, Stop), object(["kind"-Kind, "start"-S
     ->  Kind = "directive",
         Members = []
     ;   Kind = "clause",
-        clause_members(Term, Names, Singles, Position, Start, Members)
-    ).
+        send_parts(Out, At, Term, Names, Singles, Position, Start, Members)
+    ),
+    send_part(Out, At, object(["kind"-Kind, "start"-Start, "end"-End|Members])).
 
 read_again(Text, Start, End, Stop, Term, Names, Singles, Position) :-
     Length is End - Start,
@@ -125,9 +130,9 @@ read_again(Text, Start, End, Stop, Term, Names, Singles, Position) :-
                   ]),
         close(Stream)).
 
-clause_members(Term, Names, Singles, Position, Start,
-               ["name"-Name, "arity"-Arity, "tool"-Tool, "head"-[HeadStart, HeadEnd], "same"-Same, "cuts"-json(Cuts),
-                "calls"-Calls, "mentions"-Mentions, "parts"-Parts]) :-
+send_parts(Out, At, Term, Names, Singles, Position, Start,
+           ["name"-Name, "arity"-Arity, "tool"-Tool, "head"-[HeadStart, HeadEnd], "same"-Same, "cuts"-json(Cuts),
+            "calls"-Calls, "mentions"-Mentions]) :-
     split(Term, Position, Head, HeadPosition, Body, BodyPosition, Translation),
     (   callable(Head),
         Head \= _:_
@@ -148,17 +153,30 @@ clause_members(Term, Names, Singles, Position, Start,
     maplist(name_variable, Names, Pairs),
     list_to_assoc(Pairs, Index),
     first_places([Term-Position]),
-    findall(Part,
-            (   singleton_part(Singles, Part)
-            ;   head_part(Head, Part)
-            ;   body_goal(Translation, Body, BodyPosition, Goal),
-                goal_part(Goal, Index, Part)
-            ),
-            All),
-    partition(called_name, All, Called, Others),
-    partition(mentioned_name, Others, Mentioned, Placed),
-    maplist(different_pairs, [Called, Mentioned], [Calls, Mentions]),
-    maplist(part_object(Start), Placed, Parts).
+    retractall(named(_, _, _)),
+    forall(clause_part(Head, Singles, Translation, Body, BodyPosition, Index, Part), send_or_note(Out, At, Start, Part)),
+    maplist(named_pairs, [calls, mentions], [Calls, Mentions]).
+
+clause_part(_, Singles, _, _, _, _, Part) :- singleton_part(Singles, Part).
+clause_part(Head, _, _, _, _, _, Part) :- head_part(Head, Part).
+clause_part(_, _, Translation, Body, Position, Index, Part) :-
+    body_goal(Translation, Body, Position, Goal),
+    goal_part(Goal, Index, Part).
+
+send_or_note(Out, At, Start, part(Kind, Position, Members)) :- !,
+    place(Position, Start, From, To),
+    send_part(Out, At, object(["kind"-Kind, "start"-From, "end"-To|Members])).
+send_or_note(_, _, _, Named) :-
+    Named =.. [How, Name, Arity],
+    (   named(How, Name, Arity)
+    ->  true
+    ;   assertz(named(How, Name, Arity))
+    ).
+
+named_pairs(How, Pairs) :-
+    findall(Name/Arity, named(How, Name, Arity), Found),
+    sort(Found, Sorted),
+    maplist(pair, Sorted, Pairs).
 
 tool_name(Head, Name) :-
     (   compound(Head),
@@ -192,21 +210,6 @@ split((Head0 --> Body), Position, Head, HeadPosition, Body, BodyPosition, 2) :- 
         HeadPosition = HeadPosition0
     ).
 split(Head, Position, Head, Position, true, none, 0).
-
-called_name(calls(_, _)).
-mentioned_name(mentions(_, _)).
-
-different_pairs(Terms, Pairs) :-
-    sort(Terms, Different),
-    maplist(name_pair, Different, Pairs).
-
-name_pair(Term, [Text, Arity]) :-
-    arg(1, Term, Name),
-    arg(2, Term, Arity),
-    atom_string(Name, Text).
-
-part_object(Offset, part(Kind, Position, Members), object(["kind"-Kind, "start"-Start, "end"-End|Members])) :-
-    place(Position, Offset, Start, End).
 
 name_variable(Name=Variable, Name-Variable) :-
     put_attr(Variable, kb_name, Name).
@@ -278,6 +281,7 @@ sub_of([Term-Position|Left], Sub, SubPosition) :-
 
 inner_parts(Term, _, Left, Left) :-
     \+ compound(Term), !.
+inner_parts((A, B), term_position(_, _, _, _, [PA, PB]), Left, [A-PA, B-PB|Left]) :- !.  % there may be 500,000: little garbage
 inner_parts(Term, Position0, Left, Next) :-
     plain(Position0, Position),
     (   Position = dict_position(_, _, _, _, Places)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -312,6 +313,14 @@ def test_without_a_cache_the_engine_starts_from_the_prolog_files(installed: Env,
     assert launch
     assert not any(word.endswith(".state") for word in launch.command)
     assert answers(launch)
+
+
+def test_the_files_of_an_engine_are_loaded_without_a_message() -> None:
+    launch = available(git_env(engine_variables("native"))).required()
+    loaded = subprocess.run(
+        launch.plain, env=launch.environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert (loaded.returncode, loaded.stderr, loaded.stdout) == (0, b"", b"")
 
 
 def test_a_native_engine_starts_without_a_home(installed: Env) -> None:
