@@ -12,12 +12,12 @@ from kbcore.rules.look_ups import Look, is_retired, text_of
 from kbcore.rules.rule import Finding, Rule, RuleContext, in_files, listed
 from kbcore.text.escaping import in_quotes
 from kbcore.view.likeness import SAME_TITLES, TITLE_KEY, folded_words, title_key
-from kbcore.view.tables import IS_OF_CODE
+from kbcore.view.tables import IS_OF_CODE_OR_INDEX
 
 _FOLDED: Final = folded_words("title")
 _KEY: Final = TITLE_KEY
 """The title to compare: equal ones are rare, so only few are looked at closely."""
-_COUNTS: Final = f"trim(title) <> '' and not {has_status('status', RETIRED)} and not {IS_OF_CODE}"
+_COUNTS: Final = f"trim(title) <> '' and not {has_status('status', RETIRED)} and not {IS_OF_CODE_OR_INDEX}"
 _ALL: Final = f"""
 with keyed as (select id, hash(type, {_KEY}) as key from node where title <> '')
 select type, list(id order by id), list(path order by id), min(title) from node
@@ -43,13 +43,13 @@ def _run(context: RuleContext) -> list[Finding]:
 def _look(look: Look) -> list[Finding]:
     ids = look.nodes_with("type", "title", "status")
     changed = [one for one in look.changes.nodes if one.key in ids]
-    nodes = [node for one in changed for node in (one.before, one.after) if node and not node.is_of_code]
+    nodes = [node for one in changed for node in (one.before, one.after) if node and not node.is_of_code_or_index]
     keys = {key for node in nodes if (key := title_key(node))}
     if not keys:
         return []
     groups: defaultdict[str, list[Node]] = defaultdict(list)
     for node in sorted(look.side.alike(SAME_TITLES, keys), key=lambda one: one.id):
-        if not (is_retired(node) or node.is_of_code):
+        if not (is_retired(node) or node.is_of_code_or_index):
             groups[title_key(node)].append(node)
     alike = [each for each in groups.values() if len(each) > 1]
     return _findings(

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kbcore.extract.changes import OF_CHANGES, is_change_file
-from kbcore.extract.facts import Facts, StatedEntity
+from kbcore.extract.facts import Facts, StatedEntity, ends_of
 from kbcore.git.file_dates import DocumentDates
-from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids, former_ids_of
+from kbcore.model.graph import CLIENT, FORMER_IDS, INDEX_SUFFIX, former_ids, former_ids_of
 from kbcore.model.read_set import NOTHING, ReadSet
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Stamp, State, StateReads
@@ -33,7 +33,7 @@ from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.moved_symbols import is_code, moved_symbols
 from kbcore.sync.scan import FoundFile
 from kbcore.view.sync_facts import removed_with_files, statuses_by_sync
-from kbcore.view.tables import is_link_to_page
+from kbcore.view.tables import may_lack_an_end
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
 
@@ -70,7 +70,7 @@ class FileSources(msgspec.Struct, frozen=True):
 
 
 class UnresolvedCounts(msgspec.Struct, frozen=True):
-    """Numbers of unresolved edges: links in texts to pages that are no entity, and others."""
+    """Numbers of unresolved edges: those with which nothing is wrong (``tables.MAY_LACK_AN_END``), and others."""
 
     mentions: int
     others: int
@@ -95,7 +95,7 @@ class Compared(msgspec.Struct, frozen=True):
             return self.unresolved
         links = self.last.changes.links
         waiting = [one.after for one in links if one.before is None and one.after and not one.after.is_resolved]
-        pages = sum(map(is_link_to_page, waiting))
+        pages = sum(map(may_lack_an_end, waiting))
         return UnresolvedCounts(pages, len(waiting) - pages)
 
     def noted(self) -> tuple[str, ...]:
@@ -275,7 +275,7 @@ def _linked_elsewhere(view: View, turned: Sequence[str], read: Collection[str]) 
     They may have named one by the path of its document, and mean another one then.
     """
     sources = {statement.src for link in view.touching(turned) for statement in link.statements}
-    return sources - {CLIENT, *read}
+    return {path for path in sources - {CLIENT, *read} if not path.endswith(INDEX_SUFFIX)}
 
 
 def _former(view: View, readings: Sequence[FileReading], gone: Collection[str]) -> dict[str, str]:
@@ -286,7 +286,7 @@ def _former(view: View, readings: Sequence[FileReading], gone: Collection[str]) 
     """
     ordered = sorted(readings, key=lambda one: one.path)
     stated = {one.id: one for reading in ordered for one in reading.facts.entities}
-    targets = {link.target for reading in readings for link in reading.facts.links if not link.is_path}
+    targets = {end for reading in readings for link in reading.facts.links if not link.is_path for end in ends_of(link)}
     claims = [(former, key) for key, entity in stated.items() for former in former_ids_of(entity.fields)]
     found = view.renamed(stated.keys() | targets | {former for former, _ in claims})
     read = {reading.path for reading in readings}.union(gone)

@@ -19,10 +19,12 @@ import msgspec
 
 from kbcore import limits
 from kbcore.extract import gherkin, markdown, registry
+from kbcore.extract.changes import file_kind
 from kbcore.extract.code import extractor as code
 from kbcore.extract.code.languages import LANGUAGES, language_of
 from kbcore.extract.code.proposing import globs_of_code
 from kbcore.extract.facts import Extractor, Facts, SourceFile, StatedLink
+from kbcore.extract.scip import extractor as scip
 from kbcore.extract.settings import PATHS
 from kbcore.extract.sources import extractor as sources
 from kbcore.extract.sources import guessing, patterns, profiles
@@ -32,6 +34,7 @@ from kbcore.extract.sources.guessing import Guess
 from kbcore.extract.sources.profiles import Signs, Site
 from kbcore.extract.sources.recognition import SIGNS_BYTES, LookedAtFile, fits_content, fits_path
 from kbcore.extract.sources.source import ENDINGS, TEXTS, source_of, texts
+from kbcore.model.graph import INDEX_SUFFIX
 from kbcore.text.globs import common_folder, fixed_part, glob_of, glob_set, matches
 
 SAMPLES: Final = 8
@@ -159,6 +162,8 @@ def of_setting(proposal: Proposal, value: dict[str, Any] | list[str], paths: Ite
         extractor, settings = markdown.EXTRACTOR, {"paths": {proposal.setting.rpartition(".")[2]: value}}
     elif proposal.setting.startswith("extractors.code."):
         extractor, settings = code.EXTRACTOR, {proposal.setting.rpartition(".")[2]: value}
+    elif proposal.setting == "extractors.scip.paths":
+        extractor, settings = scip.EXTRACTOR, {PATHS: value}
     else:
         extractor, settings = gherkin.EXTRACTOR, {"paths": value}
     globs = [rule.glob for rule in extractor.path_rules(settings)]
@@ -256,6 +261,7 @@ class _Detection:
         found = [*self._of_profiles(), *self._of_features(), *self._of_texts(), *self._of_tables()]
         pages = list(self._of_pages())
         proposals = [*sorted(found, key=lambda one: (-one.files, one.name)), *pages, *self._of_code()]
+        proposals += self._of_indexes(proposals)
         possible = tuple(_counted(_possible(self.groups, self.read)))
         return Detection(tuple(proposals), possible, covered, tuple(self.uninstalled))
 
@@ -393,6 +399,21 @@ class _Detection:
                 files = [path for path in files if meant.first(path) is None]
                 trial = _Trial(code.EXTRACTOR, {key: list(listed)}, self.read, _CODE_TRIED)
                 yield _tried(Proposal(code.NAME, f"extractors.code.{key}", list(listed), 0, 0, 0), trial, own)[0]
+
+    def _of_indexes(self, proposals: Sequence[Proposal]) -> Iterator[Proposal]:
+        """Yield the indexes of source code; they state no symbol of files that are read, or will be, themselves."""
+        files = [one.path(name) for one in self.groups if one.ending == INDEX_SUFFIX for name in one.names]
+        if not files:
+            return
+        of_code: dict[str, Any] = next(
+            (dict(one.settings) for one in self.configured if one.extractor is code.EXTRACTOR), {}
+        )
+        for one in proposals:
+            if one.setting.startswith("extractors.code.") and isinstance(one.value, list):
+                of_code[one.setting.rpartition(".")[2]] = one.value
+        globs = sorted(files)[: limits.MAX_GLOBS // 10]
+        proposal = Proposal(scip.NAME, "extractors.scip.paths", globs, 0, 0, 0)
+        yield self._try(proposal, scip.EXTRACTOR, {PATHS: globs, scip.OF_CODE: of_code}, globs)
 
     def _of_texts(self) -> Iterator[Proposal]:
         alike: dict[str, tuple[Guess, list[_Group]]] = {}
@@ -545,7 +566,7 @@ class _Trial(msgspec.Struct, frozen=True):
     most: int
 
     def facts(self, path: str) -> Facts:
-        data = self.read(path, limits.MAX_SOURCE_FILE_BYTES)
+        data = self.read(path, file_kind(path).most_bytes)
         rules = ((one.glob, one.type) for one in self.extractor.path_rules(self.settings))
         kind = next((type_ for glob, type_ in rules if type_ and matches(path, [glob])), None)
         return Facts() if data is None else registry.run(self.extractor, SourceFile(path, data, kind), self.settings)
@@ -627,7 +648,7 @@ def _reason(facts: Facts, has_entity: bool, repeated: Sequence[str]) -> tuple[st
     """Return why a file gives no entity, or no new one; None where it does."""
     if repeated:
         return "id_in_use", f"another file has the id `{repeated[0]}`"
-    if has_entity or any(one.is_part for one in facts.entities):
+    if has_entity or any(one.is_part for one in facts.entities) or any(one.is_of_others for one in facts.links):
         return None
     worst = next(
         (one for level in ("error", "warning", "note") for one in facts.problems if one.severity == level), None
@@ -759,4 +780,4 @@ def _endings() -> frozenset[str]:
     """Return the endings of the files that are looked at: those of formats, and those that signs name."""
     named = (_endings_of(one) for profile in profiles.NAMES for one in profiles.signs(profile))
     source_code = (ending for one in LANGUAGES for ending in one.endings)
-    return frozenset({*ENDINGS, _FEATURE, *source_code}.union(*named))
+    return frozenset({*ENDINGS, _FEATURE, INDEX_SUFFIX, *source_code}.union(*named))
