@@ -91,7 +91,7 @@ IS_OF_CODE: Final = "(path <> '' and coalesce(json_extract_string(attributes, '$
 """Entities that the source file states which holds them, as ``Node.is_of_code``."""
 IS_OF_CODE_OR_INDEX: Final = f"({IS_OF_CODE} or ends_with(path, '{INDEX_SUFFIX}'))"
 """Those, and symbols that an index of source code states, as ``Node.is_of_code_or_index``."""
-MAY_LACK_AN_END: Final = f"""(not is_resolved and (({IS_MENTION} and regexp_matches(to_id, '(?i)\\.(md|markdown)$'))
+MAY_LACK_AN_END: Final = f"""(not is_resolved and (({IS_MENTION} and regexp_matches(to_id, '(?i)\\.(md|markdown|rst)$'))
   or coalesce(ends_with(files[1], '{INDEX_SUFFIX}'), false)))"""
 """The condition that nothing is wrong with an unresolved link: one in the text of a document to a page that is no
 entity, or one of an index between symbols that are not there."""
@@ -318,7 +318,7 @@ def may_lack_an_end(link: Link) -> bool:
 
 def needs_no_end(type_: str, to_id: str, files: Sequence[str]) -> bool:
     """Tell what ``MAY_LACK_AN_END`` asks of an unresolved link that these files state, in their order."""
-    is_page = type_ == MENTIONS and to_id.lower().endswith((".md", ".markdown"))
+    is_page = type_ == MENTIONS and to_id.lower().endswith((".md", ".markdown", ".rst"))
     return bool(files) and (is_page or files[0].endswith(INDEX_SUFFIX))
 
 

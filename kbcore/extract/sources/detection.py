@@ -64,6 +64,7 @@ _DOCUMENTS: Final = frozenset(
 """Endings of files that may be documents whatever they say; other data is mostly settings of tools."""
 _LIST: Final = ".json"
 """The ending of files that may be documents where they are a list of objects."""
+_DATA: Final = frozenset({_LIST, ".yaml", ".yml"})
 _LIST_BEGINS: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")
 _LIST_BYTES: Final = 4096
 _NOT_OURS: Final = frozenset(
@@ -219,7 +220,7 @@ class _Group(msgspec.Struct):
 
     def is_of_any_content(self, signs: Signs) -> bool:
         """Return whether the files are data whose names say nothing: settings of tools are beside the records."""
-        return self.ending == _LIST and not (signs.names or signs.paths or signs.beside)
+        return self.ending in _DATA and not (signs.names or signs.paths or signs.beside)
 
 
 class _Detection:
