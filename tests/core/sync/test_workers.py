@@ -150,6 +150,7 @@ def test_most_trees_are_planned_in_parts(project: Project, workers: Workers, tmp
     assert first
     assert first.last.encoded
     assert first.last.encoded.replaced, "REQ-1 and TEST-1 state one edge"
+    assert not any(one.encoded for one in alone)  # while the record is written they would only take memory
 
 
 @pytest.mark.parametrize(
