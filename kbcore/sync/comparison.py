@@ -145,7 +145,10 @@ def _planned(
     found = [(one.path, one.hash) for one in readings]
     paths = [*(reading.path for reading in readings), *gone]
     owned = view.stated_by(list(dict.fromkeys(paths)))
-    begun = tuple(one for one in ways.begun if one.is_seen(found)) + _moved_symbols(view, readings, gone, owned[0])
+    moving: list[str] = []
+    begun = tuple(one for one in ways.begun if one.is_seen(found)) + _moved_symbols(
+        view, readings, gone, owned[0], moving
+    )
     former, released = _released(readings, _former(view, readings, gone))
     for one in begun:
         former = {key: now for key, now in former.items() if key != one.new} | dict.fromkeys(one.former, one.new)
@@ -160,7 +163,7 @@ def _planned(
 
     def plan(state: State) -> Difference:
         found = of_state(state)
-        more = shared.warnings if shared else ()
+        more = (*moving, *(shared.warnings if shared else ()))
         return msgspec.structs.replace(found, warnings=(*found.warnings, *more)) if more else found
 
     def of_state(state: State) -> Difference:
@@ -188,14 +191,21 @@ def _planned(
 
 
 def _moved_symbols(
-    view: View, readings: Sequence[FileReading], gone: Collection[str], known: Collection[str]
+    view: View,
+    readings: Sequence[FileReading],
+    gone: Collection[str],
+    known: Collection[str],
+    warnings: list[str],
 ) -> tuple[BegunRename, ...]:
-    """Return the symbols of source code that these files move or rename; ``known`` are the entities that they state."""
+    """Return the symbols of source code that these files move or rename; ``known`` are the entities that they state.
+
+    ``warnings`` are as of ``moved_symbols``.
+    """
     stated = {one.id for reading in readings for one in reading.facts.entities if is_code(one, reading.path)}
     if not stated or stated.issuperset(known):
         return ()
     there = view.nodes(sorted(stated.union(known)))
-    return moved_symbols(readings, gone, there, {node.id for node in there})
+    return moved_symbols(readings, gone, there, {node.id for node in there}, warnings)
 
 
 def _released(readings: Sequence[FileReading], former: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
