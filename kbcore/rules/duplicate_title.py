@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kbcore.model.graph import Node
@@ -60,12 +60,23 @@ def _look(look: Look) -> list[Finding]:
 
 def _findings(groups: Iterable[tuple[Any, ...]]) -> list[Finding]:
     found = []
-    for type_, ids, paths, title in groups:
+    for type_, ids, paths, title in (part for group in groups for part in _parts(*group)):
         message = f"{listed(ids)} are of type {type_} and have one title, {in_quotes(title)}."
         files = sorted({path for path in paths if path})
         hint = f"Merge them if they mean the same, or say in the title how they differ{in_files(files)}."
         found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids), field="title", values=tuple(ids[1:])))
     return found
+
+
+def _parts(type_: str, ids: list[str], paths: list[str], title: str) -> Iterator[tuple[str, list[str], list[str], str]]:
+    """Yield a group of one title; of scenarios, which are known by their places in their files, those of each file."""
+    if not all(id_.startswith(f"{path}#") for id_, path in zip(ids, paths, strict=True)):
+        yield type_, ids, paths, title
+        return
+    of_files: defaultdict[str, list[str]] = defaultdict(list)
+    for id_, path in zip(ids, paths, strict=True):
+        of_files[path].append(id_)
+    yield from ((type_, some, [path] * len(some), title) for path, some in of_files.items() if len(some) > 1)
 
 
 def _near(context: RuleContext, ids: list[str]) -> list[tuple[Any, ...]]:
@@ -84,7 +95,8 @@ RULE: Final = Rule(
     "duplicate-title",
     "warning",
     "No two entities of one type have the same title, whatever its case, spaces and Unicode normal form. What is "
-    "retired does not count, nor what is read out of source code.",
+    "retired does not count, nor what is read out of source code; scenarios that are known by their places in feature "
+    "files are compared within each file.",
     _run,
     example="REQ-12 and REQ-7 are of type req and have one title, 'Log in with a passkey'.",
     remedy="Merge the two, or say in the title how they differ.",
