@@ -541,10 +541,19 @@ class _Detection:
     def _try(
         self, proposal: Proposal, extractor: Extractor, settings: Mapping[str, Any], files: Sequence[str]
     ) -> Proposal:
-        files = [path for path in files if not INDEX.fullmatch(posixpath.basename(path))] or files
+        beside = [path for path in files if INDEX.fullmatch(posixpath.basename(path))]
+        left_out = frozenset(beside if len(beside) < len(files) else ())
+        files = [path for path in files if path not in left_out]
         most = max(_LEAST_TRIED, self.left_to_try)
         self.left_to_try -= min(most, len(files))
-        tried, statuses = _tried(proposal, _Trial(extractor, settings, self.read, most), files)
+        trial = _Trial(extractor, settings, self.read, most)
+        tried, statuses = _tried(proposal, trial, files)
+        passed = [path for path in sorted(left_out)[:TRIED] if not trial.facts(path).entities]
+        if passed:
+            one = NotRead(
+                "passed_over", len(passed), passed[0], "an index, a template or a readme, which states no entity"
+            )
+            tried = msgspec.structs.replace(tried, not_read=(*tried.not_read, one))
         return _with_one_spelling(tried, settings, statuses) if extractor is sources.EXTRACTOR else tried
 
 

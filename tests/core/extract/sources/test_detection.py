@@ -360,3 +360,11 @@ def test_an_index_is_proposed_with_the_edges_between_symbols_of_the_code_that_is
     assert (of_code.setting, of_code.entities) == ("extractors.code.paths", 9)
     assert (of_index.setting, of_index.value) == ("extractors.scip.paths", ["index.scip"])
     assert (of_index.entities, of_index.edges, of_index.not_read) == (0, 7, ())
+
+
+def test_an_index_and_a_template_beside_documents_are_said_not_to_be_read():
+    files = {f"docs/decisions/000{n}-use-x.md": f"# Use {n}\n\n## Context\n\n## Decision Outcome\n" for n in (1, 2)}
+    files |= {"docs/decisions/adr-template.md": "# Title\n", "docs/decisions/README.md": "# All\n"}
+    [found] = detect(files, lambda path, most: files[path].encode()[:most], []).proposals
+    assert (found.files, found.entities) == (2, 2)
+    assert [(one.code, one.path) for one in found.not_read] == [("passed_over", "docs/decisions/adr-template.md")]
