@@ -136,6 +136,12 @@ MAX_DRAWN_EDGES: Final = 10_000
 MAX_SOURCE_FILE_BYTES: Final = 4 * MIB
 MAX_CODE_BYTES: Final = 2 * MIB
 """One file of source code."""
+MAX_INDEX_BYTES: Final = 256 * MIB
+"""One SCIP index of source code."""
+MAX_INDEX_SYMBOLS: Final = 1_000_000
+"""Functions, types, parameters and fields that one index defines."""
+MAX_INDEX_EDGES: Final = 200_000
+"""Edges between symbols that one index states."""
 MAX_CODE_OWNERS_BYTES: Final = 3 * MIB
 """The file ``CODEOWNERS``."""
 MAX_REPORT_BYTES: Final = 1024 * MIB

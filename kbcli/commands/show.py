@@ -190,7 +190,7 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
     from kbcore.store.history.log import log, missing, record_json
     from kbcore.store.history.reach import not_listed
     from kbcore.store.history.when import is_seq
-    from kbcore.view.tables import files_of, is_link_to_page
+    from kbcore.view.tables import files_of, may_lack_an_end
 
     former = called(view, [subject])
     opened.session.show_called(former)
@@ -211,7 +211,7 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
         present = view.nodes([subject])
         nodes = view.as_recorded(present)
     touching = view.as_recorded(view.touching([subject]))
-    edges = sorted((link for link in touching if not is_link_to_page(link)), key=_place)
+    edges = sorted((link for link in touching if not may_lack_an_end(link)), key=_place)
     unread = [source.path for source in view.sources(sorted(files_of(nodes[0]))) if source.may_be_newer(subject)]
     from kbcore.sync.symbol_at import lines_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -162,6 +162,10 @@ def _object(text: str | None) -> dict[str, Any] | None:
     return found
 
 
+_EDGES_SHOWN: Final = 20
+"""Edges between entities of other files, as an index states them."""
+
+
 def _shown(row: tuple[str, ...]) -> list[str]:
     from kbcore.text.escaping import escape_controls
 
@@ -175,7 +179,7 @@ def _lines(says: FileSays) -> Iterator[str]:
     yield escape_controls(f"{says.path} is read by {by}.")
     for entity in says.facts.entities:
         type_ = entity.type or "a part of an entity"
-        yield escape_controls(f"{entity.id} ({type_}), line {entity.line}")
+        yield escape_controls(f"{entity.id} ({type_})" + (f", line {entity.line}" if entity.line else ""))
         given = says.defaults.get(entity.id, {})
         for name, value in entity.fields.items():
             at = f" (line {entity.lines[name]})" if entity.lines.get(name) else ""
@@ -186,11 +190,16 @@ def _lines(says: FileSays) -> Iterator[str]:
                 f"  owner of file: {', '.join(says.owners.owners)} ({', '.join(says.owners.given_by)})"
             )
         for link in says.facts.links:
-            if link.subject == entity.id:
+            if link.subject == entity.id and not link.is_of_others:
                 yield escape_controls(f"  {_edge(link)} (line {link.line})")
+    of_others = [link for link in says.facts.links if link.is_of_others]
+    for link in of_others[:_EDGES_SHOWN]:
+        yield escape_controls(f"{link.subject} {_edge(link)}")
+    if len(of_others) > _EDGES_SHOWN:
+        yield f"… and {len(of_others) - _EDGES_SHOWN:,} more edges, which `--json` lists."
     for one in says.facts.problems:
         yield escape_controls(f"{one.severity}: {problem_line(says.path, one.line, one.message, one.hint)}")
-    if not says.facts.entities and not says.facts.problems:
+    if not (says.facts.entities or says.facts.links or says.facts.problems):
         yield "It states nothing."
 
 

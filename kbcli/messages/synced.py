@@ -37,13 +37,13 @@ def _from(answer: SyncAnswer) -> str:
 
 
 def unresolved_line(answer: SyncAnswer) -> str:
-    """Return how many of the edges that a sync created are links to pages that are no entity, or nothing."""
+    """Return how many of the edges that a sync created lead to what need not be an entity and is none, or nothing."""
     count = answer.waiting_mentions
     if not count:
         return ""
     if count == 1:
-        return "1 of the edges is a link in a text to a page that is no entity; it is unresolved."
-    return f"{count:,} of the edges are links in texts to pages that are no entity; they are unresolved."
+        return "1 of the edges is a link in a text, or of an index, to what is no entity; it is unresolved."
+    return f"{count:,} of the edges are links in texts, or of an index, to what is no entity; they are unresolved."
 
 
 def note_line(note: CountedNote) -> str:

@@ -151,11 +151,16 @@ def _extractors() -> _Schema:
         "tests": _says(_TEXTS, "Globs of files whose test functions are entities of the type `test`."),
         "ignore": _says(_TEXTS, "Globs of files that are passed over."),
     }
+    scip = paths | {
+        "root": _says({"type": "string"}, "The folder that paths in an index begin at; without it, that of the index."),
+        "ignore": _says(_TEXTS, "Globs of files of which an index states nothing."),
+    }
     own = {
         "markdown": _or_off("Markdown documents.", markdown),
         "manifest": _or_off("Lists of symbols.", paths),
         "gherkin": _or_off("Feature files.", paths),
         "code": _or_off("Source code.", code),
+        "scip": _or_off("SCIP indexes of source code.", scip),
     }
     others = {"anyOf": [{"type": "object"}, {"const": False}]}
     found = {"type": "object", "properties": own, "additionalProperties": others}

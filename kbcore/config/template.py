@@ -12,6 +12,7 @@ from kbcore.config.json_schema import FILE_NAME
 from kbcore.config.settings import DEFAULT, SCHEMA_KEY
 from kbcore.extract import gherkin, manifest, markdown
 from kbcore.extract.code import extractor as code
+from kbcore.extract.scip import extractor as scip
 
 _LINE_CHARS: Final = 80
 _DEPTHS: Final = {"extractors": 3, "ruleParams": 3}
@@ -66,6 +67,7 @@ def default_config_text(default_branch: str | None = None) -> str:
         manifest.NAME: {"paths": manifest.DEFAULT_PATHS},
         gherkin.NAME: {"paths": []},
         code.NAME: {"paths": [], "tests": [], "ignore": []},
+        scip.NAME: {"paths": [], "ignore": []},
     }
     kip = {"rowLimit": DEFAULT.kip.rows, "timeLimitSeconds": _short(DEFAULT.kip.time_s)}
     settings = {

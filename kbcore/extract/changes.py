@@ -15,6 +15,7 @@ from kbcore import limits
 from kbcore.extract.facts import Facts, PathRule, SourceFile
 from kbcore.git.worktree_content import DOCUMENT, FileKind
 from kbcore.model.claims.change import SUFFIX, Change, Claim, redacted
+from kbcore.model.graph import INDEX_SUFFIX
 from kbcore.text.problems import FileProblem
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ OF_CHANGES: Final = (f"path like '{FOLDER}/%'", ())
 GLOB: Final = f"{FOLDER}/**/*{SUFFIX}"
 _NOT_WRITTEN: Final = "KB writes no such file: remove it, or bring back the one that was committed."
 CHANGE_FILE: Final = FileKind(limits.MAX_CHANGE_FILE_BYTES, _NOT_WRITTEN, _NOT_WRITTEN, _NOT_WRITTEN)
+_INDEX_FILE: Final = DOCUMENT._replace(
+    most_bytes=limits.MAX_INDEX_BYTES, if_larger="Write an index for each part of the code."
+)
 NOT_CHECKED_OUT: Final = FileProblem(
     0,
     "not_checked_out",
@@ -52,6 +56,8 @@ def is_pack(path: str) -> bool:
 
 def file_kind(path: str) -> FileKind:
     """Return what a file that is read is to be."""
+    if path.endswith(INDEX_SUFFIX):
+        return _INDEX_FILE
     return CHANGE_FILE if is_change_file(path) else DOCUMENT
 
 

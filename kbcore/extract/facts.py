@@ -24,6 +24,7 @@ __all__ = [
     "SourceFile",
     "StatedEntity",
     "StatedLink",
+    "ends_of",
     "mark_of",
     "unreadable",
 ]
@@ -79,7 +80,8 @@ class StatedLink(msgspec.Struct, frozen=True):
     whichever direction fits. ``target`` is an entity id, or, with ``is_path``, a path relative to the root of
     the repository whose document is meant. ``reverse`` means that the target is the ``from`` end. ``in_text`` is a link
     of running text, which may well lead to what is no entity: that is no problem, and where the file states another
-    link between the two entities, or the schema does not allow this one, it is left out.
+    link between the two entities, or the schema does not allow this one, it is left out. ``is_of_others`` is a link
+    between entities that other files state.
     """
 
     subject: str
@@ -91,6 +93,12 @@ class StatedLink(msgspec.Struct, frozen=True):
     is_path: bool = False
     reverse: bool = False
     in_text: bool = False
+    is_of_others: bool = False
+
+
+def ends_of(link: StatedLink) -> tuple[str, ...]:
+    """Return the ends of a link that other files may state."""
+    return (link.subject, link.target) if link.is_of_others else (link.target,)
 
 
 class Facts(msgspec.Struct, frozen=True):

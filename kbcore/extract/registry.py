@@ -21,6 +21,7 @@ from kbcore.extract.code import extractor as code
 from kbcore.extract.defaults import DEFAULTS, with_defaults
 from kbcore.extract.entry_points import may_be_announced
 from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile
+from kbcore.extract.scip import extractor as scip
 from kbcore.extract.sources import extractor as sources
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import glob_fault
@@ -36,6 +37,7 @@ BUILT_IN: Final[Mapping[str, Extractor]] = {
     manifest.NAME: manifest.EXTRACTOR,
     gherkin.NAME: gherkin.EXTRACTOR,
     code.NAME: code.EXTRACTOR,
+    scip.NAME: scip.EXTRACTOR,
 }
 """KB's own extractors that settings name, found without an installation."""
 OWN: Final[Mapping[str, Extractor]] = {**BUILT_IN, sources.NAME: sources.EXTRACTOR}

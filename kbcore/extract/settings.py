@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kbcore import limits
+from kbcore.model.graph import INDEX_SUFFIX
 from kbcore.text.globs import check_number, placed_globs
 from kbcore.text.validator import ConfigNode, shown
 
@@ -47,6 +48,21 @@ def _check_flag(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
 
 def _check_globs(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
     placed_globs(spot)
+    return []
+
+
+def _check_indexes(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
+    """Check globs of indexes: by the ending of the name it is known how large a file may be."""
+    for glob, place in placed_globs(spot):
+        if not glob.endswith(INDEX_SUFFIX):
+            message = f"The glob {shown(glob)} means files that do not end in {INDEX_SUFFIX}."
+            place.wrong("bad_value", message, f'For example "index{INDEX_SUFFIX}".')
+    return []
+
+
+def _check_folder(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
+    if not isinstance(spot.value, str) or {".", ".."} & {*spot.value.split("/")} or spot.value.startswith("/"):
+        spot.must_be("a folder from the top of the repository", 'For example "services/pay", or "" for the top.')
     return []
 
 
@@ -113,5 +129,6 @@ BUILT_IN: Final[Mapping[str, Mapping[str, Callable[[ConfigNode], list[tuple[str,
     "manifest": {PATHS: _check_globs},
     "gherkin": {PATHS: _check_globs},
     "code": {PATHS: _check_globs, "tests": _check_globs, "ignore": _check_globs},
+    "scip": {PATHS: _check_indexes, "root": _check_folder, "ignore": _check_globs},
 }
 """KB's own extractors, in the order in which they are asked, and their keys."""

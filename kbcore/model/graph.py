@@ -57,6 +57,9 @@ FORMER_KEY: Final = "former_ids"
 FORMER_IDS: Final = f"attributes.{FORMER_KEY}"
 """The field with the ids that an entity had before: each goes on to mean it, and names no other entity."""
 
+INDEX_SUFFIX: Final = ".scip"
+"""The ending of the names of SCIP indexes: files that state edges between entities of other files."""
+
 OTHER_NAMES: Final = (("name", "title"), ("sourceFile", "file"), ("source_file", "file"))
 """Keys that a manifest may write for those that KB has."""
 
@@ -87,6 +90,11 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     def is_of_code(self) -> bool:
         """Tell whether the source file that holds the entity is what states it."""
         return self.path != CLIENT and self.fields.get(FILE) == self.path
+
+    @property
+    def is_of_code_or_index(self) -> bool:
+        """Tell whether the entity is read out of source code, or out of an index of it."""
+        return self.is_of_code or self.path.endswith(INDEX_SUFFIX)
 
     @property
     def is_hidden(self) -> bool:

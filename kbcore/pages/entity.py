@@ -15,7 +15,7 @@ from kbcore.query import sql
 from kbcore.query.conflicts import Conflict, of
 from kbcore.query.subject import COLUMNS, Subject, subject_of
 from kbcore.rules import CheckReport, Violation
-from kbcore.view.tables import Rows, is_link_to_page
+from kbcore.view.tables import Rows, may_lack_an_end
 from kbcore.view.view import View
 
 RECORDS: Final = 10
@@ -90,7 +90,7 @@ class EntityPage(msgspec.Struct, frozen=True):
 def read_entity_pages(view: View, ids: Sequence[str], report: CheckReport | None = None) -> dict[str, EntityPage]:
     """Return the pages of those of these entities that exist, in the order of ids; ``report`` has what rules find."""
     nodes = {node.id: node for node in view.nodes(sorted({*ids}))}
-    links = [link for link in view.touching(sorted(nodes)) if not is_link_to_page(link)]
+    links = [link for link in view.touching(sorted(nodes)) if not may_lack_an_end(link)]
     others = {end for link in links for end in (link.from_id, link.to_id)}
     subjects = read_subjects(view.rows, sorted(others | nodes.keys()))
     edges: dict[str, list[EdgeLine]] = {}

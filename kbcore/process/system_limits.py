@@ -152,3 +152,12 @@ def exhausted(error: BaseException, *, may_be_written: bool) -> ResourceLimit | 
         found.applied = "unknown"
         found.remedy += _RETRY
     return found
+
+
+def give_back_memory() -> None:
+    """Give freed memory back to the system, where the C library can: glibc keeps small pieces until it is asked."""
+    import ctypes  # noqa: PLC0415 - as above
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

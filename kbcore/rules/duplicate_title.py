@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kbcore.model.graph import Node
@@ -12,12 +12,12 @@ from kbcore.rules.look_ups import Look, is_retired, text_of
 from kbcore.rules.rule import Finding, Rule, RuleContext, in_files, listed
 from kbcore.text.escaping import in_quotes
 from kbcore.view.likeness import SAME_TITLES, TITLE_KEY, folded_words, title_key
-from kbcore.view.tables import IS_OF_CODE
+from kbcore.view.tables import IS_OF_CODE_OR_INDEX
 
 _FOLDED: Final = folded_words("title")
 _KEY: Final = TITLE_KEY
 """The title to compare: equal ones are rare, so only few are looked at closely."""
-_COUNTS: Final = f"trim(title) <> '' and not {has_status('status', RETIRED)} and not {IS_OF_CODE}"
+_COUNTS: Final = f"trim(title) <> '' and not {has_status('status', RETIRED)} and not {IS_OF_CODE_OR_INDEX}"
 _ALL: Final = f"""
 with keyed as (select id, hash(type, {_KEY}) as key from node where title <> '')
 select type, list(id order by id), list(path order by id), min(title) from node
@@ -43,13 +43,13 @@ def _run(context: RuleContext) -> list[Finding]:
 def _look(look: Look) -> list[Finding]:
     ids = look.nodes_with("type", "title", "status")
     changed = [one for one in look.changes.nodes if one.key in ids]
-    nodes = [node for one in changed for node in (one.before, one.after) if node and not node.is_of_code]
+    nodes = [node for one in changed for node in (one.before, one.after) if node and not node.is_of_code_or_index]
     keys = {key for node in nodes if (key := title_key(node))}
     if not keys:
         return []
     groups: defaultdict[str, list[Node]] = defaultdict(list)
     for node in sorted(look.side.alike(SAME_TITLES, keys), key=lambda one: one.id):
-        if not (is_retired(node) or node.is_of_code):
+        if not (is_retired(node) or node.is_of_code_or_index):
             groups[title_key(node)].append(node)
     alike = [each for each in groups.values() if len(each) > 1]
     return _findings(
@@ -60,12 +60,23 @@ def _look(look: Look) -> list[Finding]:
 
 def _findings(groups: Iterable[tuple[Any, ...]]) -> list[Finding]:
     found = []
-    for type_, ids, paths, title in groups:
+    for type_, ids, paths, title in (part for group in groups for part in _parts(*group)):
         message = f"{listed(ids)} are of type {type_} and have one title, {in_quotes(title)}."
         files = sorted({path for path in paths if path})
         hint = f"Merge them if they mean the same, or say in the title how they differ{in_files(files)}."
         found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids), field="title", values=tuple(ids[1:])))
     return found
+
+
+def _parts(type_: str, ids: list[str], paths: list[str], title: str) -> Iterator[tuple[str, list[str], list[str], str]]:
+    """Yield a group of one title; of scenarios, which are known by their places in their files, those of each file."""
+    if not all(id_.startswith(f"{path}#") for id_, path in zip(ids, paths, strict=True)):
+        yield type_, ids, paths, title
+        return
+    of_files: defaultdict[str, list[str]] = defaultdict(list)
+    for id_, path in zip(ids, paths, strict=True):
+        of_files[path].append(id_)
+    yield from ((type_, some, [path] * len(some), title) for path, some in of_files.items() if len(some) > 1)
 
 
 def _near(context: RuleContext, ids: list[str]) -> list[tuple[Any, ...]]:
@@ -84,7 +95,8 @@ RULE: Final = Rule(
     "duplicate-title",
     "warning",
     "No two entities of one type have the same title, whatever its case, spaces and Unicode normal form. What is "
-    "retired does not count, nor what is read out of source code.",
+    "retired does not count, nor what is read out of source code; scenarios that are known by their places in feature "
+    "files are compared within each file.",
     _run,
     example="REQ-12 and REQ-7 are of type req and have one title, 'Log in with a passkey'.",
     remedy="Merge the two, or say in the title how they differ.",

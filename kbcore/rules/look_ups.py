@@ -11,11 +11,11 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from kbcore.model.graph import Link, Node, SourceFile
-from kbcore.model.schema import MENTIONS, Schema
+from kbcore.model.schema import Schema
 from kbcore.model.state import Change, Changes
 from kbcore.model.statuses import RETIRED, is_status
 from kbcore.rules.stale_edges import StaleEdge
-from kbcore.view.tables import Likeness, files_of
+from kbcore.view.tables import Likeness, files_of, needs_no_end
 
 COLUMNS: Final = ("id", "type", "kind", "from_id", "to_id", "files", "is_resolved", "version")
 
@@ -33,10 +33,9 @@ class Edge(NamedTuple):
     version: int
 
 
-def is_link_to_page(edge: Edge) -> bool:
-    """Return whether an edge is only a link in a text to a page that is no entity: ``tables.IS_LINK_TO_PAGE``."""
-    is_mention = edge.type == MENTIONS and bool(edge.files)
-    return is_mention and not edge.is_resolved and edge.to_id.lower().endswith((".md", ".markdown"))
+def may_lack_an_end(edge: Edge) -> bool:
+    """Return whether nothing is wrong with an edge that is unresolved, as ``tables.MAY_LACK_AN_END`` says."""
+    return not edge.is_resolved and needs_no_end(edge.type, edge.to_id, edge.files)
 
 
 def edge_of(link: Link) -> Edge:

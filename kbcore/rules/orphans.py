@@ -8,14 +8,14 @@ from kbcore.errors.remedies import kb
 from kbcore.model.concepts import DEFINING, VOCABULARY
 from kbcore.model.graph import Node
 from kbcore.model.schema import Schema
-from kbcore.rules.look_ups import Look, is_link_to_page
+from kbcore.rules.look_ups import Look, may_lack_an_end
 from kbcore.rules.rule import Finding, Rule, RuleContext
-from kbcore.view.tables import IS_LINK_TO_PAGE, IS_MENTION, IS_OF_CODE, Rows
+from kbcore.view.tables import IS_MENTION, IS_OF_CODE_OR_INDEX, MAY_LACK_AN_END, Rows
 
 _SQL: Final = f"""
-with tie as (select from_id, to_id from link where not {IS_LINK_TO_PAGE})
+with tie as (select from_id, to_id from link where not {MAY_LACK_AN_END})
 select n.id, n.type, n.path, coalesce(s.extractor, '')
-from (select * from node where not {IS_OF_CODE}) n left join source s on s.path = n.path
+from (select * from node where not {IS_OF_CODE_OR_INDEX}) n left join source s on s.path = n.path
 where n.id not in (select from_id from tie union all select to_id from tie)
   and n.type not in (select unnest($1::varchar[]))
   and (n.type not in (select unnest($2::varchar[])) or n.type || ' ' || n.name not in (select unnest($3::varchar[])))
@@ -59,13 +59,13 @@ def _run(context: RuleContext) -> list[Finding]:
 def _look(look: Look) -> list[Finding]:
     ids = look.nodes_with("type", "name") | {end for link in look.links_of() for end in (link.from_id, link.to_id)}
     changed = look.side.links([one.key for one in look.changes.links]).values()
-    linked = {end for edge in changed if not is_link_to_page(edge) for end in (edge.from_id, edge.to_id)}
+    linked = {end for edge in changed if not may_lack_an_end(edge) for end in (edge.from_id, edge.to_id)}
     nodes = [node for node in look.side.nodes(ids - linked).values() if not _is_known(node)]
     if not nodes:
         return []
     alone = {node.id for node in nodes}
-    alone -= {edge.from_id for edge in look.side.out_of(alone) if not is_link_to_page(edge)}
-    alone -= {edge.to_id for edge in look.side.into(alone) if not is_link_to_page(edge)}
+    alone -= {edge.from_id for edge in look.side.out_of(alone) if not may_lack_an_end(edge)}
+    alone -= {edge.to_id for edge in look.side.into(alone) if not may_lack_an_end(edge)}
     if not alone or not look.has_or_had_edges():
         return []
     extractors = {one.path: one.extractor for one in look.side.sources({node.path for node in nodes})}
@@ -75,7 +75,9 @@ def _look(look: Look) -> list[Finding]:
 
 def _is_known(node: Node) -> bool:
     """Return whether a node needs no link: what the SQL says with ``_KNOWN``."""
-    return node.is_of_code or node.type in DEFINING or (node.type, node.fields.get("name", node.id)) in VOCABULARY
+    return (
+        node.is_of_code_or_index or node.type in DEFINING or (node.type, node.fields.get("name", node.id)) in VOCABULARY
+    )
 
 
 def _finding(schema: Schema, row: tuple[Any, ...]) -> Finding:
@@ -102,7 +104,8 @@ RULE: Final = Rule(
     "orphans",
     "warning",
     "Every entity has at least one edge, whatever its type and direction. One with an unresolved link is left to "
-    "`unresolved-reference`. Definitions of types and predicates need none, nor does what is read out of source code.",
+    "`unresolved-reference`. Definitions of types and predicates need none, nor does what is read out of source code "
+    "or an index of it.",
     _run,
     example="SYM-9 (symbol) is linked to nothing.",
     remedy="State what it belongs to, or remove it.",

@@ -33,6 +33,7 @@ from kbcore.rules import (
     similar_ids,
     staged_symbol,
     stale_decision,
+    stale_index,
     suspect_edge,
     unknown_status,
     unknown_type,
@@ -63,6 +64,7 @@ RULES: Final = (
     similar_ids.RULE,
     duplicate_title.RULE,
     unreadable_source.RULE,
+    stale_index.RULE,
     secret.RULE,
 )
 ON_DEMAND: Final = (staged_symbol.RULE, *against.RULES)

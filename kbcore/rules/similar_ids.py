@@ -18,11 +18,11 @@ from kbcore.rules.look_ups import Look
 from kbcore.rules.rule import Finding, Rule, RuleContext, in_files, listed
 from kbcore.text.escaping import in_quotes
 from kbcore.view.likeness import SIMILAR_IDS, alike_key, differences, folded
-from kbcore.view.tables import IS_OF_CODE
+from kbcore.view.tables import IS_OF_CODE_OR_INDEX
 
 _FOLDED: Final = folded("id")
 _ALIKE: Final = f"""
-select list(id order by id), list(path order by id) from node where not {IS_OF_CODE} and _AMONG_
+select list(id order by id), list(path order by id) from node where not {IS_OF_CODE_OR_INDEX} and _AMONG_
 group by {_FOLDED} having count(*) > 1
 """  # noqa: S608 - no text from outside
 _TWICE: Final = "id in (select id from keyed where key in (select key from keyed group by key having count(*) > 1))"
@@ -30,7 +30,7 @@ _TWICE: Final = "id in (select id from keyed where key in (select key from keyed
 _NEAR_TO: Final = f"""strlen(id) <> length(id) or replace(lower(id), '0', '') in
   (select replace({folded("asked")}, '0', '') from unnest($1::varchar[]) as a(asked))"""  # noqa: S608 - as above
 """To fold an id takes long; without any zero, and in small letters, alike ones of ASCII are the same at once."""
-_KEYED: Final = f"with keyed as (select id, hash({_FOLDED}) as key from node where not {IS_OF_CODE})"  # noqa: S608 - as above
+_KEYED: Final = f"with keyed as (select id, hash({_FOLDED}) as key from node where not {IS_OF_CODE_OR_INDEX})"  # noqa: S608 - as above
 _ALL: Final = _KEYED + _ALIKE.replace("_AMONG_", _TWICE)
 _NEAR: Final = _ALIKE.replace("_AMONG_", _NEAR_TO)
 _CLAIMED: Final = """
@@ -71,7 +71,7 @@ def _look(look: Look) -> list[Finding]:
         return []
     groups: defaultdict[str, list[Node]] = defaultdict(list)
     for node in sorted(look.side.alike(SIMILAR_IDS, {alike_key(id_) for id_ in ids}), key=lambda one: one.id):
-        if not node.is_of_code:
+        if not node.is_of_code_or_index:
             groups[alike_key(node.id)].append(node)
     alike = [nodes for nodes in groups.values() if len(nodes) > 1]
     return _findings(([node.id for node in nodes], [node.path for node in nodes]) for nodes in alike)

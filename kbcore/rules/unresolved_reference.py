@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kbcore.errors.remedies import kb
-from kbcore.rules.look_ups import Edge, Look, is_link_to_page
+from kbcore.rules.look_ups import Edge, Look, may_lack_an_end
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_name, edge_remedy, first_file
 from kbcore.view.likeness import lookalikes
-from kbcore.view.tables import IS_LINK_TO_PAGE
+from kbcore.view.tables import MAY_LACK_AN_END
 
 _SQL: Final = f"""
 with known as (select id from node union all select id from link where is_resolved)
 select l.from_id, l.type, l.kind, l.to_id, l.files, f.id is not null, t.id is not null
 from link l left join known f on f.id = l.from_id left join known t on t.id = l.to_id
-where not l.is_resolved and not {IS_LINK_TO_PAGE}
+where not l.is_resolved and not {MAY_LACK_AN_END}
 """  # noqa: S608 - a constant
 
 
@@ -30,7 +30,7 @@ def _look(look: Look) -> list[Finding]:
     ends = look.came_or_went()  # of an edge that lacks both ends, and now one
     if ends:
         edges |= {edge.id: edge for edge in (*look.side.out_of(ends), *look.side.into(ends))}
-    waiting = [edge for edge in edges.values() if not edge.is_resolved and not is_link_to_page(edge)]
+    waiting = [edge for edge in edges.values() if not edge.is_resolved and not may_lack_an_end(edge)]
     if not waiting:
         return []
     named = {end for edge in waiting for end in (edge.from_id, edge.to_id)}

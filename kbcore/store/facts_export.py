@@ -18,7 +18,7 @@ from kbcore.model.values import is_same
 from kbcore.store.history.compare import changes_since, chunks, ids_on
 from kbcore.store.history.reach import merge_base
 from kbcore.view.history import state_at
-from kbcore.view.tables import IS_LINK_TO_PAGE, is_link_to_page
+from kbcore.view.tables import MAY_LACK_AN_END, may_lack_an_end
 from kbcore.view.view import View
 
 _PART_BYTES: Final = limits.MAX_CHANGESET_BYTES // 2
@@ -54,7 +54,7 @@ def export(view: View) -> Export:
     ids = [key for (key,) in view.rows("select id from link where is_resolved order by from_id, type, kind, to_id")]
     links = {link.id: link for chunk in chunks(ids) for link in view.links(chunk)}
     ranked = sorted(ids, key=lambda key: _rank(links, key))
-    [(waiting,)] = view.rows(f"select count(*) from link where not is_resolved and not {IS_LINK_TO_PAGE}")  # noqa: S608 - a constant
+    [(waiting,)] = view.rows(f"select count(*) from link where not is_resolved and not {MAY_LACK_AN_END}")  # noqa: S608 - a constant
     return Export(entities, [_edge(links[key]) for key in ranked], waiting)
 
 
@@ -70,7 +70,7 @@ def export_at(view: View, seq: int) -> Export:
     keys = sorted(resolved, key=lambda key: _place(resolved[key]))
     ranked = sorted(keys, key=lambda key: _rank(resolved, key))
     entities = [_entity(state.nodes[key]) for key in sorted(state.nodes) if not state.nodes[key].is_hidden]
-    waiting = sum(not link.is_resolved and not is_link_to_page(link) for link in state.links.values())
+    waiting = sum(not link.is_resolved and not may_lack_an_end(link) for link in state.links.values())
     return Export(entities, [_edge(resolved[key]) for key in ranked], waiting)
 
 

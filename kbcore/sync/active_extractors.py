@@ -10,8 +10,10 @@ import msgspec
 from kbcore.errors import Problem
 from kbcore.errors.remedies import kb
 from kbcore.extract import changes, registry
+from kbcore.extract.code import extractor as code
 from kbcore.extract.defaults import DEFAULTS
 from kbcore.extract.facts import Extractor
+from kbcore.extract.scip import extractor as scip
 from kbcore.extract.settings import EDGE_NAMES
 from kbcore.extract.sources import extractor as sources
 from kbcore.model.concepts import PREDICATE, VOCABULARY
@@ -102,13 +104,22 @@ def _active(
     meaning = msgspec.json.encode(schema, order="deterministic")
     names: dict[str, Any] = {EDGE_NAMES: sorted(schema.edges), **({DEFAULTS: list(defaults)} if defaults else {})}
     listed: list[tuple[Extractor, Mapping[str, Any]]] = [(sources.EXTRACTOR, entry) for entry in entries]
-    listed += [(extractor, settings.get(extractor.name, {})) for extractor in usable.values()]
+    listed += [(extractor, _settings_of(extractor, usable, settings)) for extractor in usable.values()]
     wants = scanning.wanted(listed, names, meaning)
     wants += [of_change_files()]
     _LATEST[:] = (
         [] if any(want.fault for want in wants) else [_Latest(usable, settings, entries, defaults, schema, wants)]
     )
     return wants
+
+
+def _settings_of(
+    extractor: Extractor, usable: Mapping[str, Extractor], settings: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """Return the settings of an extractor; an index states no symbols of files that are read as source code."""
+    own = settings.get(extractor.name, {})
+    of_code = settings.get(code.NAME, {}) if code.NAME in usable else {}
+    return {**own, scip.OF_CODE: of_code} if extractor is scip.EXTRACTOR and of_code else own
 
 
 def of_change_files() -> ActiveExtractor:

@@ -100,7 +100,7 @@ class SyncAnswer(msgspec.Struct, frozen=True):
     not_read: dict[str, int] = {}
     """Numbers of files in document folders that no extractor wants, by ending; of a sync of all files."""
     waiting_mentions: int = 0
-    """Of the edges that it created, links in texts to pages that are no entity."""
+    """Of the edges that it created, unresolved ones with which nothing is wrong (``tables.MAY_LACK_AN_END``)."""
     unresolved_created: int = 0
     """Of the edges that it created, the others that are unresolved."""
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kbcore.extract.changes import OF_CHANGES, is_change_file
-from kbcore.extract.facts import Facts, StatedEntity
+from kbcore.extract.facts import Facts, StatedEntity, ends_of
 from kbcore.git.file_dates import DocumentDates
-from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids, former_ids_of
+from kbcore.model.graph import CLIENT, FORMER_IDS, INDEX_SUFFIX, former_ids, former_ids_of
 from kbcore.model.read_set import NOTHING, ReadSet
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Stamp, State, StateReads
@@ -33,7 +33,7 @@ from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.moved_symbols import is_code, moved_symbols
 from kbcore.sync.scan import FoundFile
 from kbcore.view.sync_facts import removed_with_files, statuses_by_sync
-from kbcore.view.tables import is_link_to_page
+from kbcore.view.tables import may_lack_an_end
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
 
@@ -70,7 +70,7 @@ class FileSources(msgspec.Struct, frozen=True):
 
 
 class UnresolvedCounts(msgspec.Struct, frozen=True):
-    """Numbers of unresolved edges: links in texts to pages that are no entity, and others."""
+    """Numbers of unresolved edges: those with which nothing is wrong (``tables.MAY_LACK_AN_END``), and others."""
 
     mentions: int
     others: int
@@ -95,7 +95,7 @@ class Compared(msgspec.Struct, frozen=True):
             return self.unresolved
         links = self.last.changes.links
         waiting = [one.after for one in links if one.before is None and one.after and not one.after.is_resolved]
-        pages = sum(map(is_link_to_page, waiting))
+        pages = sum(map(may_lack_an_end, waiting))
         return UnresolvedCounts(pages, len(waiting) - pages)
 
     def noted(self) -> tuple[str, ...]:
@@ -145,7 +145,10 @@ def _planned(
     found = [(one.path, one.hash) for one in readings]
     paths = [*(reading.path for reading in readings), *gone]
     owned = view.stated_by(list(dict.fromkeys(paths)))
-    begun = tuple(one for one in ways.begun if one.is_seen(found)) + _moved_symbols(view, readings, gone, owned[0])
+    moving: list[str] = []
+    begun = tuple(one for one in ways.begun if one.is_seen(found)) + _moved_symbols(
+        view, readings, gone, owned[0], moving
+    )
     former, released = _released(readings, _former(view, readings, gone))
     for one in begun:
         former = {key: now for key, now in former.items() if key != one.new} | dict.fromkeys(one.former, one.new)
@@ -160,7 +163,7 @@ def _planned(
 
     def plan(state: State) -> Difference:
         found = of_state(state)
-        more = shared.warnings if shared else ()
+        more = (*moving, *(shared.warnings if shared else ()))
         return msgspec.structs.replace(found, warnings=(*found.warnings, *more)) if more else found
 
     def of_state(state: State) -> Difference:
@@ -188,14 +191,21 @@ def _planned(
 
 
 def _moved_symbols(
-    view: View, readings: Sequence[FileReading], gone: Collection[str], known: Collection[str]
+    view: View,
+    readings: Sequence[FileReading],
+    gone: Collection[str],
+    known: Collection[str],
+    warnings: list[str],
 ) -> tuple[BegunRename, ...]:
-    """Return the symbols of source code that these files move or rename; ``known`` are the entities that they state."""
+    """Return the symbols of source code that these files move or rename; ``known`` are the entities that they state.
+
+    ``warnings`` are as of ``moved_symbols``.
+    """
     stated = {one.id for reading in readings for one in reading.facts.entities if is_code(one, reading.path)}
     if not stated or stated.issuperset(known):
         return ()
     there = view.nodes(sorted(stated.union(known)))
-    return moved_symbols(readings, gone, there, {node.id for node in there})
+    return moved_symbols(readings, gone, there, {node.id for node in there}, warnings)
 
 
 def _released(readings: Sequence[FileReading], former: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -275,7 +285,7 @@ def _linked_elsewhere(view: View, turned: Sequence[str], read: Collection[str]) 
     They may have named one by the path of its document, and mean another one then.
     """
     sources = {statement.src for link in view.touching(turned) for statement in link.statements}
-    return sources - {CLIENT, *read}
+    return {path for path in sources - {CLIENT, *read} if not path.endswith(INDEX_SUFFIX)}
 
 
 def _former(view: View, readings: Sequence[FileReading], gone: Collection[str]) -> dict[str, str]:
@@ -286,7 +296,7 @@ def _former(view: View, readings: Sequence[FileReading], gone: Collection[str]) 
     """
     ordered = sorted(readings, key=lambda one: one.path)
     stated = {one.id: one for reading in ordered for one in reading.facts.entities}
-    targets = {link.target for reading in readings for link in reading.facts.links if not link.is_path}
+    targets = {end for reading in readings for link in reading.facts.links if not link.is_path for end in ends_of(link)}
     claims = [(former, key) for key, entity in stated.items() for former in former_ids_of(entity.fields)]
     found = view.renamed(stated.keys() | targets | {former for former, _ in claims})
     read = {reading.path for reading in readings}.union(gone)

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from kbcore.extract.facts import ends_of
 from kbcore.model.folding import apply
 from kbcore.model.graph import CLIENT, NoteOnFile, SourceFile
 from kbcore.model.read_set import ReadSet
@@ -63,7 +64,7 @@ def reads(readings: Sequence[FileReading], gone: Sequence[str], owned: tuple[Seq
                 unsure.add(entity.id)
     for key in unsure:
         typed.pop(key, None)
-    targets = {link.target for reading in readings for link in reading.facts.links}
+    targets = {end for reading in readings for link in reading.facts.links for end in ends_of(link)}
     nodes, links = owned
     return ReadSet(
         nodes=frozenset(targets.union(typed, unsure, nodes)),

@@ -11,7 +11,7 @@ from kbcore.model.graph import Link, NoteOnFile, SourceFile
 from kbcore.sync.answer import Located, UnresolvedLink
 from kbcore.text.problems import FileProblem, Severity
 from kbcore.view.database import among
-from kbcore.view.tables import IS_LINK_TO_PAGE, SOURCE, is_link_to_page, source_of
+from kbcore.view.tables import MAY_LACK_AN_END, SOURCE, may_lack_an_end, source_of
 from kbcore.view.view import View
 
 
@@ -52,11 +52,11 @@ def unresolved_links(view: View, paths: Collection[str] | None = None) -> tuple[
 
     def waits(link: Link) -> bool:
         return (
-            not link.is_resolved and not is_link_to_page(link) and (paths is None or link.statements[0].source in paths)
+            not link.is_resolved and not may_lack_an_end(link) and (paths is None or link.statements[0].source in paths)
         )
 
     columns = ("id", "from_id", "type", "kind", "to_id", "source")
-    links = view.cells("link", columns, _at(f"not is_resolved and not {IS_LINK_TO_PAGE} and source", paths), waits)
+    links = view.cells("link", columns, _at(f"not is_resolved and not {MAY_LACK_AN_END} and source", paths), waits)
     there = _existing(view, {end for _, from_id, _, _, to_id, _ in links for end in (from_id, to_id)})
     return tuple(
         UnresolvedLink(

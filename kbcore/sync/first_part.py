@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.extract.facts import ends_of
 from kbcore.git.file_dates import DocumentDates
 from kbcore.ids import is_link_id
 from kbcore.model.graph import FORMER_IDS, Link, Node, SourceFile
@@ -23,7 +24,7 @@ from kbcore.sync.difference import difference
 from kbcore.sync.entity_renames import Past
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.jobs import OPERATIONS, EntityList, Part
-from kbcore.view.tables import is_link_to_page, link_row, node_row, source_row
+from kbcore.view.tables import link_row, may_lack_an_end, node_row, source_row
 
 ROW_OF: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "node": node_row,
@@ -99,7 +100,7 @@ def plan_part(
         created=[node.id for node in nodes],
         link_keys=[link.id for link in links],
         with_fields=[link.id for link in links if link.fields],
-        unresolved=[(link.id, is_link_to_page(link)) for link in links if not link.is_resolved],
+        unresolved=[(link.id, may_lack_an_end(link)) for link in links if not link.is_resolved],
         problems=[*found.problems],
         warnings=[*found.warnings],
         is_plain=is_plain,
@@ -124,7 +125,7 @@ def _others(
     readings: Sequence[FileReading], entities: StatedEntities, ids_of_path: Mapping[str, Sequence[str]]
 ) -> list[Node]:
     """Return the entities of other files that these files name, or state as well."""
-    named = {link.target for reading in readings for link in reading.facts.links if not link.is_path}
+    named = {end for reading in readings for link in reading.facts.links if not link.is_path for end in ends_of(link)}
     named.update(entity.id for reading in readings for entity in reading.facts.entities)
     named.update(key for ids in ids_of_path.values() for key in ids)
     paths = {reading.path for reading in readings}

@@ -81,15 +81,21 @@ def plan_first(
     """Return the difference that files make of an empty state; None where it has to be worked out as a whole.
 
     ``folder`` is a folder of this user alone, for the files with the rows; ``dates`` are what git knows of the files.
+    The files lose their encoded facts, once there is a plan.
     """
     facts = {one.path: one.encoded or jobs.encode_facts(one.facts) for one in files}
     if not all(facts.values()):
         return None
     try:
         known = _Known(facts, dates or {})
-        return _planned(files, known, jobs.PrepareFirst(schema, stamp, EntityList()), workers, folder)
+        found = _planned(files, known, jobs.PrepareFirst(schema, stamp, EntityList()), workers, folder)
     finally:
         workers.stop()  # from here on they would only take memory
+    if found is not None:
+        for one in files:
+            # A plan on another state reads the files again.
+            msgspec.structs.force_setattr(one, "encoded", b"")
+    return found
 
 
 class _Known(NamedTuple):

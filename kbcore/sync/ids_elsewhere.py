@@ -292,6 +292,8 @@ def _of_facts(facts: Facts | None) -> _Stated:
     for entity in facts.entities:
         named |= dict.fromkeys((entity.id, *former_ids_of(entity.fields)))
     for link in facts.links:
+        if link.is_of_others:
+            continue
         named |= {link.subject: None} if link.is_path or link.in_text else {link.subject: None, link.target: None}
     for claim in (claim for change in facts.changes for claim in change.claims):
         if isinstance(claim, Create | Rename):

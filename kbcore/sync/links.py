@@ -200,6 +200,9 @@ class _Case:
 def _stated(case: _Case) -> Stated | None:
     """Return what a link of a file means now, or None when it cannot be recorded."""
     link, around = case.link, case.around
+    if link.is_of_others:
+        ends = (_present(case, link.subject), _target(case))
+        return None if ends[0] == ends[1] else Stated((link.type or "", link.kind, *ends), "", {}, link.line)
     if link.subject not in around.entities.accepted.get(case.path, ()):
         return None
     target = _target(case)
@@ -220,8 +223,7 @@ def _target(case: _Case) -> str:
     """Return the id that a link points at; a path means the entity that its document defines."""
     target = case.link.target
     if not case.link.is_path:
-        is_there = target not in case.around.former or case.around.type_of(target)
-        return target if is_there else case.around.former[target]
+        return _present(case, target)
     ids = case.around.ids_of_path.get(target, ())
     if len(ids) == 1:
         return next(iter(ids))
@@ -234,6 +236,12 @@ def _target(case: _Case) -> str:
         hint = "The link resolves once that file is synced; or name an id."
         case.wrong(UNRESOLVED_PATH, f"{target} defines no entity that is known.", hint, "warning")
     return target
+
+
+def _present(case: _Case, key: str) -> str:
+    """Return an id, of an entity that was renamed its present one."""
+    is_there = key not in case.around.former or case.around.type_of(key)
+    return key if is_there else case.around.former[key]
 
 
 def _fields(case: _Case, target: str) -> dict[str, Any]:

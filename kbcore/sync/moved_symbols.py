@@ -17,6 +17,7 @@ from kbcore.extract.facts import StatedEntity
 from kbcore.model.graph import FILE, Node, former_ids
 from kbcore.sync.begun_renames import BegunRename
 from kbcore.sync.id_ownership import FileReading, HeldBack
+from kbcore.text.wording import pluralize
 
 MAX_COMPARED = 200
 """Symbols of one scope that are compared by their sketches, of those that go and of those that come."""
@@ -46,11 +47,16 @@ def is_code(entity: StatedEntity, path: str) -> bool:
 
 
 def moved_symbols(
-    readings: Sequence[FileReading], gone: Collection[str], known: Sequence[Node], existing: Collection[str]
+    readings: Sequence[FileReading],
+    gone: Collection[str],
+    known: Sequence[Node],
+    existing: Collection[str],
+    warnings: list[str] | None = None,
 ) -> tuple[BegunRename, ...]:
     """Return the symbols that these files move or rename, as renames.
 
     ``known`` are the entities that the records have of these files, ``existing`` all ids that are stated and recorded.
+    Scopes in which not all could be compared are added to ``warnings``.
     """
     stated = {one.id for reading in readings for one in reading.facts.entities}
     held = HeldBack(readings)
@@ -68,7 +74,14 @@ def moved_symbols(
     if not (nodes and coming):
         return ()
     going = [_place(node.id, node.path, node.type, node.fields) for node in nodes.values()]
-    pairs = _Pairing(going, coming, frozenset(gone)).paired()
+    pairing = _Pairing(going, coming, frozenset(gone))
+    pairs = pairing.paired()
+    if warnings is not None:
+        warnings += [
+            f"{scope} has {pluralize(number, 'new symbol')} beyond the {MAX_COMPARED} that are compared with those that"
+            " are gone: one that was renamed and changed may be a new one. Sync renames in smaller steps to find all."
+            for scope, number in sorted(pairing.not_compared.items())
+        ]
     return tuple(
         BegunRename(old, new, tuple(one for one in (*former_ids(nodes[old]), old) if one not in stated), {})
         for old, new in pairs.items()
@@ -94,6 +107,8 @@ class _Pairing:
         """How many symbols moved from a file, by the files that they are in now."""
         self._file_now: dict[str, str] = {}
         self._pairs: dict[str, str] = {}
+        self.not_compared: dict[str, int] = {}
+        """Symbols that come in a scope where one goes, and were not compared with it, by the scope."""
 
     def paired(self) -> dict[str, str]:
         """Return the later ids by the earlier ones."""
@@ -191,7 +206,10 @@ class _Pairing:
         found = []
         for one in [one for one in self._going.values() if one.depth == depth and one.sketch]:
             pairs = pairs_of(one.sketch)
-            for other, others in scopes.get((self._scope(one), one.type), ())[:MAX_COMPARED]:
+            candidates = scopes.get((self._scope(one), one.type), ())
+            if len(candidates) > MAX_COMPARED:
+                self.not_compared[self._scope(one)] = len(candidates) - MAX_COMPARED
+            for other, others in candidates[:MAX_COMPARED]:
                 share = likeness(pairs, others)
                 if share >= SIMILAR:
                     found.append((-share, one.id, other.id))

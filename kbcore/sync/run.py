@@ -19,7 +19,7 @@ from kbcore.model.record import SYNC
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Draft, Stamp
 from kbcore.process import interrupting
-from kbcore.process.system_limits import exhausted
+from kbcore.process.system_limits import exhausted, give_back_memory
 from kbcore.store.answers import Outcome
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.workspace import Workspace, moved
@@ -218,9 +218,11 @@ class _Attempt:
         dates = self._dates([one.path for one in files])
         try:
             folder = self._folders.enter_context(scratch_folder())
-            return plan_first(files, schema, stamp, self.workers, folder, dates=dates)
+            found = plan_first(files, schema, stamp, self.workers, folder, dates=dates)
         except OSError:
             return None  # there is no room for such files
+        give_back_memory()  # the record is written next, which takes most memory
+        return found
 
     def _dates(self, paths: Collection[str]) -> Mapping[str, DocumentDates]:
         """Return what git knows of these files; it is asked once for the same ones, however often a plan is made."""

@@ -93,7 +93,8 @@ class FileStamp(msgspec.Struct, frozen=True, array_like=True):
 class FoundFile(msgspec.Struct, frozen=True):
     """A file that an extractor wants. ``facts`` are there when it was read; ``hash`` is empty when it cannot be.
 
-    ``encoded`` are the facts of one that a worker process has read, until ``read_facts`` is asked for them.
+    ``encoded`` are the facts of one that a worker process has read, until ``read_facts`` is asked for them, or a first
+    sync is planned.
     """
 
     path: str

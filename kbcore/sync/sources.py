@@ -13,6 +13,7 @@ import msgspec
 from kbcore.errors import InvalidQuery, NotFound
 from kbcore.errors.remedies import kb
 from kbcore.extract import registry
+from kbcore.extract.changes import file_kind
 from kbcore.extract.defaults import origins, with_defaults
 from kbcore.extract.facts import Facts, SourceFile
 from kbcore.extract.sources import extractor as sources
@@ -160,8 +161,8 @@ def _content(root: Path, path: str) -> bytes:
         about = place.stat()
         if stat.S_ISDIR(about.st_mode):
             raise InvalidQuery(f"{path or '.'} is a folder.", hint="Name one of its files.")
-        worktree_content.check(str(place), about, root, is_direct=False)
-        return worktree_content.read(str(place))[0]
+        worktree_content.check(str(place), about, root, is_direct=False, kind=file_kind(path))
+        return worktree_content.read(str(place), file_kind(path))[0]
     except Unfit as error:
         reason, remedy = error.args
         raise InvalidQuery(f"{path} is not read. {reason}", hint=remedy) from error

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from kbcore.view.tables import IS_LINK_TO_PAGE
+from kbcore.view.tables import MAY_LACK_AN_END
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -92,14 +92,14 @@ _LISTED: Final = (
     Relation("edge", "a resolved edge: both its ends exist", _EDGE, "link where is_resolved"),
     Relation(
         "unresolved",
-        "an unresolved edge: one of its ends does not exist; not one of a text to a page that is no entity",
+        "an unresolved edge: one of its ends does not exist; none of a text or an index to what need not be an entity",
         (
             Column("type", "VARCHAR", "the type of edge, null while it is not known", "nullif(type, '')"),
             *_ENDS[1:],
             *_STATED,
             _VERSION,
         ),
-        f"link where not is_resolved and not {IS_LINK_TO_PAGE}",
+        f"link where not is_resolved and not {MAY_LACK_AN_END}",
     ),
     Relation(
         "file",

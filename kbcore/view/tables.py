@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kbcore.model.graph import (
-    CLIENT,
     CONTESTED,
     CORE_FIELDS,
+    INDEX_SUFFIX,
     OBJECT_FIELDS,
     Link,
     Node,
@@ -89,8 +89,12 @@ IS_MENTION: Final = f"(type = '{MENTIONS}' and len(files) > 0)"
 """The condition that a link is in the text of a document."""
 IS_OF_CODE: Final = "(path <> '' and coalesce(json_extract_string(attributes, '$.file') = path, false))"
 """Entities that the source file states which holds them, as ``Node.is_of_code``."""
-IS_LINK_TO_PAGE: Final = f"({IS_MENTION} and not is_resolved and regexp_matches(to_id, '(?i)\\.(md|markdown)$'))"
-"""The condition that a link in the text of a document leads to a page that is no entity: nothing is wrong with it."""
+IS_OF_CODE_OR_INDEX: Final = f"({IS_OF_CODE} or ends_with(path, '{INDEX_SUFFIX}'))"
+"""Those, and symbols that an index of source code states, as ``Node.is_of_code_or_index``."""
+MAY_LACK_AN_END: Final = f"""(not is_resolved and (({IS_MENTION} and regexp_matches(to_id, '(?i)\\.(md|markdown|rst)$'))
+  or coalesce(ends_with(files[1], '{INDEX_SUFFIX}'), false)))"""
+"""The condition that nothing is wrong with an unresolved link: one in the text of a document to a page that is no
+entity, or one of an index between symbols that are not there."""
 
 SOURCE: Final[Columns] = {
     "path": "VARCHAR",
@@ -307,15 +311,15 @@ def link_row(link: Link) -> dict[str, Any]:
     }
 
 
-def is_link_to_page(link: Link) -> bool:
-    """Tell what ``IS_LINK_TO_PAGE`` asks of a row."""
-    is_of_file = any(statement.src != CLIENT for statement in link.statements)
-    return (
-        not link.is_resolved
-        and link.type == MENTIONS
-        and is_of_file
-        and link.to_id.lower().endswith((".md", ".markdown"))
-    )
+def may_lack_an_end(link: Link) -> bool:
+    """Tell what ``MAY_LACK_AN_END`` asks of a row."""
+    return not link.is_resolved and needs_no_end(link.type, link.to_id, sorted(files_of(link)))
+
+
+def needs_no_end(type_: str, to_id: str, files: Sequence[str]) -> bool:
+    """Tell what ``MAY_LACK_AN_END`` asks of an unresolved link that these files state, in their order."""
+    is_page = type_ == MENTIONS and to_id.lower().endswith((".md", ".markdown", ".rst"))
+    return bool(files) and (is_page or files[0].endswith(INDEX_SUFFIX))
 
 
 def link_of(row: Sequence[Any]) -> Link:

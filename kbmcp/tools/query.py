@@ -399,6 +399,17 @@ class _Pages:
         cursor = part_cursor(place) if following else None
         return shown | {"entities": [{"id": entity["id"]}], "part": part, "next_cursor": cursor}
 
+    def _on_owners(self) -> Iterable[str]:
+        """Return what a condition on owners does not see."""
+        if not any(one.key == "owner" for any_of in self._wanted.where for one in any_of):
+            return ()
+        from kbcore.query.owning import note_on_condition
+        from kbcore.sync.code_owners import code_owners
+
+        of_files = code_owners(self._call.workspace, self._call.branch)
+        note = note_on_condition(self._view.rows, self._wanted, of_files)
+        return (note,) if note else ()
+
     def _unknown_ids(self) -> Iterable[str]:
         if not (self._wanted.lacks or len(self._wanted.ids) > 1):
             return ()
@@ -454,6 +465,7 @@ class _Pages:
             notes += self._nothing()
         if shown["total"]:
             notes += self._unknown_ids()
+        notes += self._on_owners()
         if shown["next_cursor"] and not is_best:
             notes.append("Repeat the call with this next_cursor as `cursor` for what comes next.")
         if shown.get("cut"):

@@ -213,3 +213,6 @@ def test_requirements_come_in_groups_of_their_owners(kb, services):
     found = [(one["name"], one["requirements"], one["verified"]["percent"]) for one in groups]
     assert found == [("@pay", 1, 100.0), ("@sec", 1, 100.0), ("ann", 1, 0.0), (None, 2, 50.0)]
     assert kb("coverage", "--by", "owner").out.startswith("OWNER\tREQUIREMENTS\t")
+    asked = kb("query", "--where", "owner=@pay")
+    assert "note: CODEOWNERS gives the owner '@pay' to " in asked.err
+    assert "CODEOWNERS" not in kb("query", "--where", "status=accepted").err

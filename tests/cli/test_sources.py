@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.processes.cli import write
 from tests.support.processes.terminal import Terminal
+from tests.support.sources.scip_indexes import index_of
 
 DECISIONS = {
     f".decisions/{n:04}-use-x.md": f"# {n}. Use number {n}\n\n## Status\n\n{status}\n"
@@ -330,3 +331,12 @@ def test_defaults_are_recorded_once_and_only_where_they_say_something_else(kb, s
     kb("config", "set", "defaults", "[]")
     assert f"{before} updated" in kb("sync").out
     assert kb("query", "--where", "owner=@pay", "--count", "--json").json["total"] == 0
+
+
+def test_try_shows_the_edges_of_an_index_the_first_of_many(kb, root):
+    kb("init", "--no-hooks")
+    (root / "index.scip").write_bytes(index_of("typescript"))
+    kb("config", "set", "extractors.scip.paths", '["index.scip"]')
+    said = kb("sources", "try", "index.scip").out
+    assert "src/cart.ts#Cart.add (symbol)\n" in said
+    assert "src/cart.ts#Cart relates_to:implementation_of src/price.ts#Priced\n" in said

@@ -388,3 +388,14 @@ def test_a_walk_along_edges_that_are_not_there_and_an_id_that_is_a_path_say_so(p
         path = "docs/requirements/f.md"
         assert "Did you mean 'F-1'?" in kb.call("kb_query", ids=[path])["note"]
         assert "Did you mean 'F-1'?" in kb.refused("kb_query", from_=path)["hint"]
+
+
+def test_a_condition_on_owners_says_how_many_entities_have_theirs_of_codeowners(project):
+    project.sync(
+        {"CODEOWNERS": "* @all\n", "docs/requirements/a.md": req("REQ-1"), "docs/requirements/b.md": req("REQ-2")}
+    )
+    with agent(project.root) as found:
+        answer = found.call("kb_query", where=["owner=@all"])
+        assert answer["total"] == 0
+        assert "CODEOWNERS gives the owner '@all' to 2 entities without `owner`" in answer["note"]
+        assert "CODEOWNERS" not in found.call("kb_query", where=["status=open"]).get("note", "")

@@ -20,6 +20,7 @@ from kbcore.extract.code import extractor as code
 from kbcore.extract.code.languages import LANGUAGES, language_of
 from kbcore.extract.code.proposing import globs_of_code
 from kbcore.extract.facts import Extractor, SourceFile
+from kbcore.extract.scip import extractor as scip
 from kbcore.extract.settings import PATHS
 from kbcore.extract.sources import extractor as sources
 from kbcore.extract.sources import guessing, patterns, profiles
@@ -28,7 +29,16 @@ from kbcore.extract.sources.document import INDEX, entries_of
 from kbcore.extract.sources.folder_globs import at_or_below, below, covering, path_in, placed, with_files
 from kbcore.extract.sources.guessing import Guess
 from kbcore.extract.sources.profiles import Signs, Site
-from kbcore.extract.sources.proposal import TRIED, Proposal, Read, Trial, spread, with_one_spelling, with_results
+from kbcore.extract.sources.proposal import (
+    TRIED,
+    NotRead,
+    Proposal,
+    Read,
+    Trial,
+    spread,
+    with_one_spelling,
+    with_results,
+)
 from kbcore.extract.sources.recognition import (
     SIGNS_BYTES,
     LookedAtFile,
@@ -38,6 +48,7 @@ from kbcore.extract.sources.recognition import (
     signs_of_ending,
 )
 from kbcore.extract.sources.source import ENDINGS, TEXTS, source_of, texts
+from kbcore.model.graph import INDEX_SUFFIX
 from kbcore.text.globs import common_folder, fixed_part, glob_of, glob_set, matches
 
 SAMPLES: Final = 8
@@ -61,6 +72,7 @@ _DOCUMENTS: Final = frozenset(
 """Endings of files that may be documents whatever they say; other data is mostly settings of tools."""
 _LIST: Final = ".json"
 """The ending of files that may be documents where they are a list of objects."""
+_DATA: Final = frozenset({_LIST, ".yaml", ".yml"})
 _LIST_BEGINS: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")
 _LIST_BYTES: Final = 4096
 _NOT_OURS: Final = frozenset(
@@ -156,7 +168,7 @@ class _Group(msgspec.Struct):
 
     def is_of_any_content(self, signs: Signs) -> bool:
         """Return whether the files are data whose names say nothing: settings of tools are beside the records."""
-        return self.ending == _LIST and not (signs.names or signs.paths or signs.beside)
+        return self.ending in _DATA and not (signs.names or signs.paths or signs.beside)
 
 
 class _Detection:
@@ -198,6 +210,7 @@ class _Detection:
         found = [*self._of_profiles(), *self._of_features(), *self._of_texts(), *self._of_tables()]
         pages = list(self._of_pages())
         proposals = [*sorted(found, key=lambda one: (-one.files, one.name)), *pages, *self._of_code()]
+        proposals += self._of_indexes(proposals)
         possible = tuple(_counted(_possible(self.groups, self.read)))
         return Detection(tuple(proposals), possible, covered, tuple(self.uninstalled))
 
@@ -336,6 +349,21 @@ class _Detection:
                 trial = Trial(code.EXTRACTOR, {key: list(listed)}, self.read, _CODE_TRIED)
                 yield with_results(Proposal(code.NAME, f"extractors.code.{key}", list(listed)), trial, own)[0]
 
+    def _of_indexes(self, proposals: Sequence[Proposal]) -> Iterator[Proposal]:
+        """Yield the indexes of source code; they state no symbol of files that are read, or will be, themselves."""
+        files = [one.path(name) for one in self.groups if one.ending == INDEX_SUFFIX for name in one.names]
+        if not files:
+            return
+        of_code: dict[str, Any] = next(
+            (dict(one.settings) for one in self.configured if one.extractor is code.EXTRACTOR), {}
+        )
+        for one in proposals:
+            if one.setting.startswith("extractors.code.") and isinstance(one.value, list):
+                of_code[one.setting.rpartition(".")[2]] = one.value
+        globs = sorted(files)[: limits.MAX_GLOBS // 10]
+        proposal = Proposal(scip.NAME, "extractors.scip.paths", globs)
+        yield self._try(proposal, scip.EXTRACTOR, {PATHS: globs, scip.OF_CODE: of_code}, globs)
+
     def _of_texts(self) -> Iterator[Proposal]:
         alike: dict[str, tuple[Guess, list[_Group]]] = {}
         for group in self.groups:
@@ -461,10 +489,19 @@ class _Detection:
     def _try(
         self, proposal: Proposal, extractor: Extractor, settings: Mapping[str, Any], files: Sequence[str]
     ) -> Proposal:
-        files = [path for path in files if not INDEX.fullmatch(posixpath.basename(path))] or files
+        beside = [path for path in files if INDEX.fullmatch(posixpath.basename(path))]
+        left_out = frozenset(beside if len(beside) < len(files) else ())
+        files = [path for path in files if path not in left_out]
         most = max(_LEAST_TRIED, self.left_to_try)
         self.left_to_try -= min(most, len(files))
-        tried, statuses = with_results(proposal, Trial(extractor, settings, self.read, most), files)
+        trial = Trial(extractor, settings, self.read, most)
+        tried, statuses = with_results(proposal, trial, files)
+        passed = [path for path in sorted(left_out)[:TRIED] if not trial.facts(path).entities]
+        if passed:
+            one = NotRead(
+                "passed_over", len(passed), passed[0], "an index, a template or a readme, which states no entity"
+            )
+            tried = msgspec.structs.replace(tried, not_read=(*tried.not_read, one))
         return with_one_spelling(tried, settings, statuses) if extractor is sources.EXTRACTOR else tried
 
 
@@ -497,4 +534,4 @@ def _endings() -> frozenset[str]:
     """Return the endings of the files that are looked at: those of formats, and those that signs name."""
     named = (endings_of(one) for profile in profiles.NAMES for one in profiles.signs(profile))
     source_code = (ending for one in LANGUAGES for ending in one.endings)
-    return frozenset({*ENDINGS, _FEATURE, *source_code}.union(*named))
+    return frozenset({*ENDINGS, _FEATURE, INDEX_SUFFIX, *source_code}.union(*named))

@@ -18,7 +18,16 @@ from kbcore.extract.sources.source import Texts
 
 NAMES: Final = (
     *("adr-tools", "madr", "log4brains", "eip", "pep", "rust-rfc", "kep"),
-    *("openspec", "spec-kit", "kiro", "backlog", "backstage"),
+    *(
+        "openspec",
+        "openspec-changes",
+        "openspec-archive",
+        "openspec-deltas",
+        "spec-kit",
+        "kiro",
+        "backlog",
+        "backstage",
+    ),
     *("doorstop", "strictdoc", "openfasttrace", "sphinx-needs", "reqif", "table"),
     *("jira-csv", "github-issues", "mkdocs", "sphinx"),
 )

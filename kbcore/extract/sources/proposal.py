@@ -13,10 +13,12 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import limits
 from kbcore.extract import gherkin, markdown, registry
+from kbcore.extract.changes import file_kind
 from kbcore.extract.code import extractor as code
 from kbcore.extract.facts import Extractor, Facts, SourceFile, StatedLink
+from kbcore.extract.scip import extractor as scip
+from kbcore.extract.settings import PATHS
 from kbcore.extract.sources import extractor as sources
 from kbcore.extract.sources.check import resolved
 from kbcore.extract.sources.document import INDEX
@@ -79,7 +81,7 @@ class Trial(msgspec.Struct, frozen=True):
 
     def facts(self, path: str) -> Facts:
         """Return the facts of a file with the settings; none of a file that cannot be read."""
-        data = self.read(path, limits.MAX_SOURCE_FILE_BYTES)
+        data = self.read(path, file_kind(path).most_bytes)
         rules = ((one.glob, one.type) for one in self.extractor.path_rules(self.settings))
         kind = next((type_ for glob, type_ in rules if type_ and matches(path, [glob])), None)
         return Facts() if data is None else registry.run(self.extractor, SourceFile(path, data, kind), self.settings)
@@ -161,7 +163,7 @@ def _reason(facts: Facts, has_entity: bool, repeated: Sequence[str]) -> tuple[st
     """Return why a file gives no entity, or no new one; None where it does."""
     if repeated:
         return "id_in_use", f"another file has the id `{repeated[0]}`"
-    if has_entity or any(one.is_part for one in facts.entities):
+    if has_entity or any(one.is_part for one in facts.entities) or any(one.is_of_others for one in facts.links):
         return None
     worst = next(
         (one for level in ("error", "warning", "note") for one in facts.problems if one.severity == level), None
@@ -188,6 +190,8 @@ def of_setting(proposal: Proposal, value: dict[str, Any] | list[str], paths: Ite
         extractor, settings = markdown.EXTRACTOR, {"paths": {proposal.setting.rpartition(".")[2]: value}}
     elif proposal.setting.startswith("extractors.code."):
         extractor, settings = code.EXTRACTOR, {proposal.setting.rpartition(".")[2]: value}
+    elif proposal.setting == "extractors.scip.paths":
+        extractor, settings = scip.EXTRACTOR, {PATHS: value}
     else:
         extractor, settings = gherkin.EXTRACTOR, {"paths": value}
     globs = [rule.glob for rule in extractor.path_rules(settings)]

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.extract import frontmatter, prose
+from kbcore.extract import frontmatter, prose, rst_links
 from kbcore.extract.prose import ProseLine
 from kbcore.extract.sources import patterns
 from kbcore.extract.sources.entry import Entries, Entry, of_lines
@@ -160,6 +160,7 @@ def items_of(lines: Sequence[_Line], items: Items, format_: str) -> Iterator[Ent
     """Yield the entries that headings, lines or directives of a document begin."""
     headings, starts, directives = texts(items.heading), texts(items.line), texts(items.directive)
     under = texts(items.under)
+    shown = _shown(lines, format_) if directives else frozenset[int]()
     above: list[tuple[int, dict[str, str] | None]] = []
     heading: _Line | None = None
     for at, line in enumerate(lines):
@@ -178,8 +179,15 @@ def items_of(lines: Sequence[_Line], items: Items, format_: str) -> Iterator[Ent
                 entry = _of_line(lines, at, {**parts, **_of_marker(line.text), **found}, items)
                 entry.heading = ProseLine(heading.text, heading.number) if heading else None
                 yield entry
-        elif directives and (begun := _DIRECTIVE.match(line.text)) and begun[2] in directives:
+        elif line.number in shown and (begun := _DIRECTIVE.match(line.text)) and begun[2] in directives:
             yield _of_directive(lines, at, begun)
+
+
+def _shown(lines: Sequence[_Line], format_: str) -> frozenset[int]:
+    """Return the numbers of the lines with directives that count: in reStructuredText none of code or of a comment."""
+    if format_ != "rst":
+        return frozenset(one.number for one in lines)
+    return frozenset(number for number, _, _ in rst_links.lines_of_text((one.number, one.text) for one in lines))
 
 
 def _enclosing(

@@ -34,7 +34,7 @@ EVERYTHING = """\
   "defaultBranch": "trunk",
   "extractors": {
     "markdown": {"paths": {"req": ["specs/*.md"]}, "idFromFilename": true},
-    "scip": {"index": "index.scip", "depth": 3, "ratio": 0.5, "more": [null, {"x": "\\u00e9"}]},
+    "ctags": {"index": "index.ctags", "depth": 3, "ratio": 0.5, "more": [null, {"x": "\\u00e9"}]},
     "manifest": false
   },
   "rules": {"orphans": "off", "cycles": "warning"},
@@ -66,7 +66,7 @@ def test_every_setting_is_read():
         default_branch="trunk",
         extractors={
             "markdown": {"paths": {"req": ["specs/*.md"]}, "idFromFilename": True},
-            "scip": {"index": "index.scip", "depth": 3, "ratio": 0.5, "more": [None, {"x": "é"}]},
+            "ctags": {"index": "index.ctags", "depth": 3, "ratio": 0.5, "more": [None, {"x": "é"}]},
         },
         switched_off=("manifest",),
         rules={"orphans": "off", "cycles": "warning"},
@@ -202,7 +202,7 @@ NAMES_IN_DOUBT = """\
   "extractors": {
     "markdwon": {"x": 1},
     "todo": {"paths": {"x": 1}},
-    "scip": false,
+    "ctags": false,
     "markdown": {"paths": {"rq": ["docs/*.md"], "fact": ["facts/*.md"]}}
   },
   "rules": {"orfans": "off", "no-owner": "error"}
@@ -214,7 +214,7 @@ def test_names_that_nobody_knows_are_reported_at_once_each_with_its_line_and_the
     known = NameSources(
         own_rules=lambda: NAMES,
         parameters=lambda: {"no-owner": {}},
-        extractors=lambda: ["todo", "scip"],
+        extractors=lambda: ["todo", "ctags"],
         entity_types=lambda: ["fact"],
     )
     found = faults(NAMES_IN_DOUBT, known)
@@ -230,12 +230,12 @@ def test_names_that_the_project_knows_pass():
     known = NameSources(
         own_rules=lambda: NAMES,
         parameters=lambda: {"no-owner": {}, "orfans": {}},
-        extractors=lambda: ["todo", "scip", "markdwon"],
+        extractors=lambda: ["todo", "ctags", "markdwon"],
         entity_types=lambda: ["fact", "rq"],
     )
     config = checked_config(read_config(NAMES_IN_DOUBT, PATH), known)
     assert config.rules == {"orfans": "off", "no-owner": "error"}
-    assert config.switched_off == ("scip",)
+    assert config.switched_off == ("ctags",)
     assert config == parse_config(NAMES_IN_DOUBT, PATH)
 
 
@@ -265,7 +265,7 @@ def test_a_package_that_is_broken_stops_nothing_that_needs_no_extractor():
         raise InvalidConfig("broken", details=[Problem("extractors", "broken_extractor", "broken", "Mend it.")])
 
     known = NameSources(own_rules=lambda: NAMES, parameters=dict, extractors=broken, entity_types=tuple)
-    assert checked_config(read_config('{"extractors": {"scip": false}}', PATH), known).switched_off == ("scip",)
+    assert checked_config(read_config('{"extractors": {"ctags": false}}', PATH), known).switched_off == ("ctags",)
 
 
 def test_a_project_is_asked_for_its_rules_and_types():

@@ -75,8 +75,8 @@ def install(tmp_path, monkeypatch):
 
 
 def test_the_built_in_extractors_need_no_installation():
-    assert list(registry.load().usable) == ["markdown", "manifest", "gherkin", "code"]
-    assert registry.names() == ("markdown", "manifest", "gherkin", "code")
+    assert list(registry.load().usable) == ["markdown", "manifest", "gherkin", "code", "scip"]
+    assert registry.names() == ("markdown", "manifest", "gherkin", "code", "scip")
 
 
 def test_an_extractor_of_another_package_is_found(install):

@@ -51,6 +51,15 @@ def test_code_comments_addresses_and_names_from_the_top_of_the_site_are_none(bod
     assert found(body) == []
 
 
+def test_a_pep_links_to_others_by_the_role_and_by_their_numbers_in_the_text() -> None:
+    text = "PEP 257 and PEP-300, not PEP 3.11 or ``PEP 1``."
+    body = f"As :pep:`8`, :pep:`the later one <0301>` and :pep:`9#names` say.\n\n{text}"
+    peps = [("peps/pep-0008.rst", 1), ("peps/pep-0301.rst", 1), ("peps/pep-0009.rst", 1)]
+    more = [("peps/pep-0257.rst", 3), ("peps/pep-0300.rst", 3)]
+    assert list(linked_documents(body, 1, "peps/pep-0007.rst")) == [*peps, *more]
+    assert found(body) == []
+
+
 def test_a_document_that_is_linked_to_twice_is_mentioned_once_and_itself_never() -> None:
     links, problems = mentions(":doc:`a` :doc:`page`\n\n`a <a.rst>`_", 7, PATH, "P")
     assert [(one.target, one.line, one.is_path) for one in links] == [("docs/guide/a.rst", 7, True)]

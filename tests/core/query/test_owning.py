@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.query.owning import EntityOwners, owners_of_file, read_owners
+from kbcore.query.conditions import Condition
+from kbcore.query.owning import EntityOwners, note_on_condition, owners_of_file, read_owners
+from kbcore.query.request import Query
 from kbcore.text.code_owners import NONE, read
 from tests.support.views.graph import graph_of, node
 
@@ -38,3 +40,20 @@ def test_without_owners_of_files_only_stated_ones_count(graph):
     assert read_owners(graph.rows, None, ["OWN", "DOC"], NONE) == {"OWN": EntityOwners(("ann",))}
     assert read_owners(graph.rows, None, [], OF_FILES) == {}
     assert owners_of_file("", OF_FILES) is None
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (Condition("owner", "@dev"), "CODEOWNERS gives the owner '@dev' to 1 entity without `owner`; a condition on "),
+        (Condition("owner", "@all"), "CODEOWNERS gives the owner '@all' to 1 entity without `owner`; a condition on "),
+        (Condition("owner", "", "!="), "CODEOWNERS gives an owner to 2 entities without `owner`; a condition on "),
+        (Condition("owner", "ann"), ""),
+        (Condition("status", "@dev"), ""),
+    ],
+)
+def test_a_condition_on_owners_is_noted_with_the_number_of_entities_that_it_does_not_see(graph, where, said):
+    note = note_on_condition(graph.rows, Query(where=((where,),)), OF_FILES)
+    assert note.startswith(said)
+    assert bool(note) == bool(said)
+    assert note_on_condition(graph.rows, Query(where=((where,),)), NONE) == ""

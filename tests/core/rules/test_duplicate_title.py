@@ -60,3 +60,14 @@ def test_other_types_other_titles_and_retired_ones_break_nothing():
     assert (
         violations(graph_of([node("A", title="Same"), node("B", title="Same", status="superseded by A")]), RULE) == []
     )
+
+
+def test_scenarios_that_are_known_by_their_places_are_compared_within_their_file():
+    places = ["a.feature#1", "a.feature#3", "b.feature#1", "c.feature#1", "c.feature#2"]
+    known = [node(id_, "scenario", title="result", path=id_.partition("#")[0]) for id_ in places]
+    assert [one.message for one in violations(graph_of(known), RULE)] == [
+        "a.feature#1 and a.feature#3 are of type scenario and have one title, 'result'.",
+        "c.feature#1 and c.feature#2 are of type scenario and have one title, 'result'.",
+    ]
+    [found] = violations(graph_of([*known[2:4], node("LOGIN-2", "scenario", title="result", path="d.feature")]), RULE)
+    assert found.message.startswith("LOGIN-2, b.feature#1 and c.feature#1 are of type scenario")

@@ -49,6 +49,14 @@ GRAPHS = {
     "missing-file": graph_of([node("SYM-2", "symbol", attributes__file="src/login.py")]),
     "similar-ids": graph_of([node("REQ-7"), node("req-7")]),
     "duplicate-title": graph_of([node(key, title="Log in with a passkey") for key in ("REQ-7", "REQ-12")]),
+    "stale-index": graph_of(
+        [node("src/cart.ts#Cart", "symbol", path="src/cart.ts")],
+        [link("src/cart.ts#Cart", "relates_to", "B", kind="uses", is_resolved=False, files=["index.scip"])],
+        files=[
+            SourceFile("index.scip", "1", "scip/1", is_ok=True, problems=(), version=1),
+            SourceFile("src/cart.ts", "2", "code/1", is_ok=True, problems=(), version=2),
+        ],
+    ),
     "unreadable-source": graph_of(files=[UNREAD]),
     "secret": graph_of([node("SYM-2", "symbol", attributes__token="ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2)]),
 }

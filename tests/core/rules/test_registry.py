@@ -142,6 +142,7 @@ def test_a_table_that_is_missing_stops_only_the_rules_that_read_it():
         "orphans",
         "suspect-edge",
         "unreadable-source",
+        "stale-index",
         "secret",
     ]
 

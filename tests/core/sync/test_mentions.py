@@ -89,7 +89,8 @@ def test_pages_that_are_no_entity_are_in_no_report(project: Project) -> None:
     assert (answer.unresolved, answer.problems, answer.unresolved_elsewhere) == ((), (), 0)
     assert (answer.outcome.edges.created, answer.waiting_mentions, answer.as_json()["waiting_mentions"]) == (2, 2, 2)
     assert (
-        unresolved_line(answer) == "2 of the edges are links in texts to pages that are no entity; they are unresolved."
+        unresolved_line(answer)
+        == "2 of the edges are links in texts, or of an index, to what is no entity; they are unresolved."
     )
     again = project.sync()
     assert (again.outcome.applied, again.changed, again.problems, unresolved_line(again)) == (False, 0, (), "")

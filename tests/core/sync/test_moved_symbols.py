@@ -187,3 +187,16 @@ def test_many_symbols_with_the_same_code_are_paired_in_time_in_proportion_to_the
     after = [place(f"b/{one}.py", "main", "b", sketch) for one in range(number)]
     expected = {f"a/{one}.py#main": f"b/{one}.py#main" for one in range(number)} if sketch else {}
     assert moved(before, after) == expected
+
+
+def test_a_scope_with_more_new_symbols_than_are_compared_is_said_with_their_number(project):
+    def body(name, at):
+        return f"def {name}(a):\n    x = a.b{at} + a.c{at} * {at}\n    return [x, a.d{at}, a.e{at}, {at}]\n\n\n"
+
+    few = "".join(body(f"old{at}", at) for at in range(3))
+    project.sync({"src/a.py": few})
+    answer = project.sync({"src/a.py": "".join(body(f"new{at:03}", at + 1000) for at in range(205))})
+    [said] = answer.outcome.warnings
+    assert said.startswith("src/a.py has 5 new symbols beyond the 200 that are compared with those that are gone: ")
+    project.sync({"src/a.py": few})
+    assert project.sync({"src/a.py": few.replace("old0", "older")}).outcome.warnings == ()

@@ -33,6 +33,7 @@ from tests.support.generators.trees import Edits
 from tests.support.processes.children import workers_of
 from tests.support.repository.places import caches_at, stores_at
 from tests.support.repository.project import Project, document, req
+from tests.support.sources.scip_indexes import index_of, sources
 
 REQS = "docs/requirements"
 TESTS = "docs/tests"
@@ -149,6 +150,7 @@ def test_most_trees_are_planned_in_parts(project: Project, workers: Workers, tmp
     assert first
     assert first.last.encoded
     assert first.last.encoded.replaced, "REQ-1 and TEST-1 state one edge"
+    assert not any(one.encoded for one in alone)  # while the record is written they would only take memory
 
 
 @pytest.mark.parametrize(
@@ -167,6 +169,14 @@ def test_what_no_part_knows_is_planned_as_a_whole(project: Project, texts: list[
     assert_same_record(project)
 
 
+def test_an_index_of_source_code_is_planned_in_parts_as_in_one_process(project: Project) -> None:
+    code = {path: text for path, text in sources("typescript") if path.endswith(".ts")}
+    settings = {"extractors": {"code": {"paths": ["src/*.ts"]}, "scip": {"paths": ["*.scip"]}}}
+    project.write({".kb/config.json": json.dumps(settings), "index.scip": index_of("typescript")} | code)
+    project.write({f"{REQS}/{number}.md": req(f"REQ-{number}") for number in range(LEAST)})
+    assert_same_record(project)
+
+
 @pytest.mark.parametrize("seed", range(SEED, SEED + tries(3, 40)))
 def test_the_record_and_the_view_are_those_of_one_process(project: Project, seed: int) -> None:
     made(project.root, tree(seed))
@@ -180,7 +190,8 @@ def assert_same_record(project: Project) -> None:
     assert seen == folded
     line = recorded(project.root)
     other = Project(project.root.with_name("alone"))
-    for path in sorted(project.root.rglob("*.md")):
+    files = [path for ending in ("md", "ts", "scip") for path in sorted(project.root.rglob(f"*.{ending}"))]
+    for path in [*files, *project.root.glob(".kb/config.json")]:
         made(other.root, {os.fsencode(path.relative_to(project.root)): path.read_bytes()})
     alone = other.sync(workers=0)
     assert line == recorded(other.root)

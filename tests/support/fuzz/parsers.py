@@ -173,6 +173,23 @@ def _extracted(name: str, path: str, *folders: str, **settings: Any) -> Target:
     return Target(corpus(*folders), use)
 
 
+def _scip() -> Target:
+    """A SCIP index: it is read whole, or refused with a reason."""
+    from kbcore.extract.facts import SourceFile
+    from kbcore.extract.scip.extractor import EXTRACTOR
+    from kbcore.ids import check_id
+    from tests.support.sources.scip_indexes import FIXTURES, index_of
+
+    def use(data: bytes) -> Iterable[Any]:
+        facts = EXTRACTOR.extract(SourceFile("index.scip", data), {})
+        assert facts.entities or facts.links or facts.problems, "an index was passed over in silence"
+        ends = {end for one in facts.links for end in (one.subject, one.target)}
+        assert not any(check_id(key) for key in ends | {one.id for one in facts.entities}), "an id that cannot be used"
+        return facts.problems
+
+    return Target([index_of(path.name) for path in sorted(FIXTURES.iterdir())], use)
+
+
 def _report() -> Target:
     """A report of a test run: each outcome is matched with tests, and can be recorded."""
     from kbcore.errors import Problem
@@ -439,6 +456,7 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "manifest": lambda: _extracted("manifest", "symbols.yaml", "manifest"),
     "manifestjson": lambda: _extracted("manifest", "symbols.json", "manifestjson"),
     "feature": lambda: _extracted("gherkin", "a.feature", "feature"),
+    "scip": _scip,
     "report": _report,
     "config": _config,
     "schema": _schema,

@@ -42,7 +42,8 @@ def test_the_shapes_are_there() -> None:
 def test_a_shape_is_proposed_by_its_profile_and_gives_what_is_expected(shape: str) -> None:
     expected = expected_of(shape)
     proposals = found_in(files_of(shape)).proposals
-    assert [one.value for one in proposals] == [{"profile": one["profile"]} for one in expected["sources"]]
+    wanted = [{key: one[key] for key in ("profile", "glob") if key in one} for one in expected["sources"]]
+    assert [one.value for one in proposals] == wanted
     assert sum(one.entities for one in proposals) == len(expected["entities"])
 
 

@@ -12,6 +12,7 @@ from kbcore.extract import gherkin, manifest, markdown
 from kbcore.extract.sources import extractor as sources
 from kbcore.extract.sources.detection import Configured, Detection, detect, possible_in
 from kbcore.text.globs import glob_fault
+from tests.support.sources import scip_indexes
 
 BUILT_IN = (markdown.EXTRACTOR, manifest.EXTRACTOR, gherkin.EXTRACTOR)
 
@@ -350,3 +351,20 @@ def test_tables_and_lists_that_nothing_reads_are_counted_and_other_data_is_not()
     found = possible_in(files, lambda path, most: files[path].encode()[:most])
     assert [(one.ending, one.count) for one in found] == [(".json", 1), (".rst", 1), (".tsv", 1)]
     assert detect(files.keys(), lambda path, _: files[path].encode(), []).possible == tuple(found)
+
+
+def test_an_index_is_proposed_with_the_edges_between_symbols_of_the_code_that_is_proposed():
+    code = {path: text.encode() for path, text in scip_indexes.sources("typescript") if path.endswith(".ts")}
+    files = code | {"index.scip": scip_indexes.index_of("typescript")}
+    of_code, of_index = detect(files, lambda path, most: files[path][:most], []).proposals
+    assert (of_code.setting, of_code.entities) == ("extractors.code.paths", 9)
+    assert (of_index.setting, of_index.value) == ("extractors.scip.paths", ["index.scip"])
+    assert (of_index.entities, of_index.edges, of_index.not_read) == (0, 7, ())
+
+
+def test_an_index_and_a_template_beside_documents_are_said_not_to_be_read():
+    files = {f"docs/decisions/000{n}-use-x.md": f"# Use {n}\n\n## Context\n\n## Decision Outcome\n" for n in (1, 2)}
+    files |= {"docs/decisions/adr-template.md": "# Title\n", "docs/decisions/README.md": "# All\n"}
+    [found] = detect(files, lambda path, most: files[path].encode()[:most], []).proposals
+    assert (found.files, found.entities) == (2, 2)
+    assert [(one.code, one.path) for one in found.not_read] == [("passed_over", "docs/decisions/adr-template.md")]

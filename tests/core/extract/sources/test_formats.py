@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kbcore.extract.facts import SourceFile
 from kbcore.extract.sources import profiles, reqif, strictdoc
+from kbcore.extract.sources.extractor import EXTRACTOR
 from kbcore.extract.sources.source import ENDINGS
 from tests.core.extract.sources.sources import codes, read
 from tests.support.effort.scale import tries
@@ -185,3 +187,45 @@ def test_no_text_breaks_a_profile(name: str, pieces: list[str], ending: str) -> 
     found = read(f"specs/001-a/x{ending}", "".join(pieces), profile=name)
     assert all(one.id and one.type for one in found.entities)
     assert found.entities or found.problems
+
+
+def test_directives_count_in_each_other_and_not_in_code_literals_and_comments():
+    text = """Title
+=====
+
+.. req:: Outer
+   :id: R-1
+
+   Text of it.
+
+   .. req:: Inner
+      :id: R-2
+
+   .. code-block:: rst
+
+      .. req:: Shown
+         :id: R-6
+
+.. grid:: 2
+
+   .. grid-item::
+
+      .. req:: Deep
+         :id: R-3
+
+For example::
+
+   .. req:: Shown too
+      :id: R-7
+
+.. a comment
+
+   .. req:: Hidden
+      :id: R-8
+"""
+    rules = {"glob": "*.rst", "items": {"directive": ["req"]}, "type": "req", "id": "{id}"}
+    found = EXTRACTOR.extract(SourceFile("a.rst", text.encode()), rules)
+    assert [(one.id, one.fields["title"]) for one in found.entities] == [
+        ("R-1", "Outer"), ("R-2", "Inner"), ("R-3", "Deep"),
+    ]  # fmt: skip
+    assert not found.problems
