@@ -103,6 +103,7 @@ _WORDS: Final = {
     "MAX_PROGRAM_CHARS": "characters of a program of DML",
     "MAX_PROGRAM_FINDINGS": "findings that `kb dml check` keeps of one program",
     "MAX_PROGRAM_FILE_BYTES": "a file that a program of DML reads or writes",
+    "MAX_PROGRAM_VALUE_CHARS": "characters of a param of a program of DML, and of the result of a tool that it calls",
     "MAX_TOOL_RESULT_CHARS": "characters of the result of a tool that is sent to a model; a longer one is cut",
     "MAX_RUN_NUMBER": "steps, turns and tokens that the options of `kb dml run` name",
     "MAX_RUN_S": "the time that `--timeout` of `kb dml run` names",
