@@ -71,6 +71,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "hook": Listed("hook", ""),
     "schema": Listed("schema", "Show the types of entities and edges."),
     "config": Listed("config", "Show the settings of the repository, set or unset one."),
+    "agents": Listed("agents", "Install, check, remove or print what clients of agents need."),
     "mcp": Listed("mcp", "Serve agents over MCP on standard input and output."),
     "demo": Listed("demo", "Show KB at work on an example project."),
 }
@@ -85,7 +86,7 @@ TASKS: Final[dict[str, tuple[str, ...]]] = {
     "Show the history, and undo": ("log", "diff", "revert", "rollback"),
     "Work with branches and other clones": ("share", "merge", "resolve", "push", "fetch", "branch", "gc"),
     "Take care of the store": ("sleep", "compact", "backup", "restore", "redact", "verify", "doctor", "export"),
-    "Work with git and agents": ("hooks", "mcp"),
+    "Work with git and agents": ("hooks", "agents", "mcp"),
     "Settings": ("config",),
 }
 """The tasks of commands. Commands without a task are listed last."""

@@ -154,6 +154,8 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "resolve": [("resolve",)],
     "redact": [("redact", "REQ-40", "--field", "title", "--yes")],
     "watch": NO_END,
+    "agents hook": [("agents", "hook", "codex", "session-start")],
+    **dict.fromkeys(("agents install", "agents remove", "agents check", "agents print"), NO_STORE),
     "mcp": NO_END,
     "mcp install": NO_STORE,
     "branch restore": NO_STORE,
