@@ -50,7 +50,7 @@ SLOW_FILES = {
         "against agent_hook agents branches check check_reports clauses demo editing former_ids gc git_commands "
         "git_setups history hook ids impact kip lost_stores masked_secrets merge new permissions points "
         "private_writers program prolog push_fetch redact renaming share share_doctor share_hook share_pack "
-        "share_private shared_writers signals sleep startup terminal undo upkeep watch without_prolog"
+        "share_private shared_writers signals sleep startup terminal undo uninstall upkeep watch without_prolog"
     ),
     "cli/dml": "check compile_program run tools",
     "core/editing": "renamed_files renamed_suspects renaming",

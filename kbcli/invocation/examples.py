@@ -189,6 +189,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb agents install claude-code --write", "set up Claude Code for this project"),
     ),
     "agents check": (("kb agents check", "see whether what is installed is as it should be"),),
+    "uninstall": (("kb uninstall", "see what goes and what stays, and be asked"),),
     "config list": (("kb config list", "every setting, and which of them the file states"),),
     "config get": (("kb config get kip.rowLimit", "one setting"),),
     "config set": (
