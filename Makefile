@@ -38,10 +38,11 @@ fault: $(READY) prolog ## pass the tests that are not quick whole, hold all laws
 soak: $(READY) prolog ## hurt it again and again, in other ways each time: make soak MINUTES=60
 	@$(BIN)/python -m tests.support.effort.soak $(or $(MINUTES),60)
 
-conformance: $(READY) ## hold the MCP server against the official suite and the inspector (needs npm), exports and indexes against their tools
+conformance: $(READY) ## hold server, exports, indexes and clients' files against the programs of others (needs npm)
 	@$(BIN)/python -m tests.conformance.tools
 	@$(BIN)/python -m tests.conformance.indexers
 	@$(BIN)/python -m tests.conformance $(ARGS)
+	@$(BIN)/python -m tests.conformance.clients
 
 check: $(READY) ## format, lint, types, and what KB says of its own requirements
 	@$(BIN)/ruff format --check .

@@ -26,6 +26,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if git_hook.is_event(words[1:]):
             return git_hook.run(words[1:], os.environ)
+    if words[:2] == ["agents", "hook"]:
+        from kbcli.invocation import agent_hook
+
+        if agent_hook.is_hook(words[2:]):
+            _answer_agent_hook(words[2:])
+        if not {"--help", "-h"} & {*words}:
+            return 0  # also for an event that another version knows: some clients take 2 for a refusal
     is_agent_hook = words[:1] == ["prime"] and "--hook" in words
     if words[:1] == ["prime"] and _said_again(words):
         return 0
@@ -53,6 +60,25 @@ def _said_again(words: list[str]) -> bool:
     except (OSError, ValueError):  # the whole run reports why it cannot be written
         return False
     return True
+
+
+def _answer_agent_hook(words: list[str]) -> None:
+    """Answer the hook of a client by `kb prime`: with what is kept, else by a whole run."""
+    from kbcli.invocation import agent_hook, prime_note
+
+    asked = agent_hook.read(words, os.environ)
+    if asked is None:
+        return
+    text = prime_note.kept(asked[0], os.environ)
+    if text is None:
+        import contextlib
+        import io
+
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            status = main(asked[0])
+        text = "" if status else said.getvalue()
+    agent_hook.write(asked, text)
 
 
 def _end_silently_at_sigint() -> None:

@@ -174,6 +174,7 @@ OPENERS = {
     "kbcli/hooks/files.py": "git's hooks, and the configuration of programs that write them",
     "kbcore/storage/replacing.py": "files that are not KB's own, and are changed when a command is asked to",
     "kbcli/clients/installing.py": "the configuration files of MCP clients",
+    "kbcli/clients/receipts.py": "the notes on what was written into these files",
     "kbcore/storage/user_cache.py": "what is kept in the cache folder of the user",
     "kbcore/storage/scratch.py": "folders of the user and of the process, outside of every store",
     "kbcore/view/sandbox_worker.py": "the size of its own process",

@@ -1,1 +1,1 @@
-"""The configuration files of MCP clients: where they are, what KB's entry in them is, and how it gets there."""
+"""The files of MCP clients: where they are, what KB puts there (server, hooks, instructions), how it goes again."""

@@ -87,6 +87,14 @@ def start_of(name: str, entry: object, worktree: Path) -> ClientEntry | None:
     return ClientEntry(command, tuple(arguments), _env_of(entry)) if named & {*PROGRAMS} else None
 
 
+def is_same_start(name: str, there: object, wanted: object) -> bool:
+    """Return whether an entry starts the wanted server for the wanted folder, with whatever options of the server."""
+    found, asked = (start_of(name, one, Path()) for one in (there, wanted))
+    if found is None or asked is None or found.command != asked.command or found.folder != asked.folder:
+        return False
+    return found.is_serving(PurePath(found.command).name)
+
+
 def _words_of(entry: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return the command of an entry and its arguments, which some clients keep in one list."""
     command = entry.get("command")

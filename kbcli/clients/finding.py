@@ -47,6 +47,18 @@ def client_findings(worktree: Path, env: Mapping[str, str], clock: Clock) -> Ite
                 yield _finding(_Entry(label, remedy, start), worktree, env, clock)
 
 
+def entry_fault(kind: Kind, place: ClientFile, server: str, worktree: Path, env: Mapping[str, str]) -> str:
+    """Return why an entry cannot start KB's server, as far as that is seen without starting it; "" where it can.
+
+    Raises: as ``installing.servers``.
+    """
+    entry = installing.servers(kind, place).get(kind.table, {}).get(server)
+    if fault := fault_of(server, entry):
+        return fault
+    start = start_of(server, entry, worktree)
+    return "it starts nothing of KB" if start is None else _start_fault(start, worktree, env)[1]
+
+
 def _misplaced(
     kind: Kind, place: ClientFile, tables: Mapping[str, Mapping[str, Any]], remedy: str
 ) -> Iterator[DoctorFinding]:
@@ -69,23 +81,31 @@ class _Entry(msgspec.Struct, frozen=True):
 
 def _finding(entry: _Entry, worktree: Path, env: Mapping[str, str], clock: Clock) -> DoctorFinding:
     label, remedy, start = entry.label, entry.remedy, entry.start
-    program = _program(start.command, worktree, env)
-    if program is None:
-        where = "is not there" if _has_folder(start.command) else "is in no folder of PATH"
-        return DoctorFinding(CHECK, "warning", "client_command", f"{label}: `{start.command}` {where}.", remedy)
-    own = _own(program)
-    fault = start.fault(own.name) if own else ""
+    code, fault = _start_fault(start, worktree, env)
     if fault:
-        return DoctorFinding(CHECK, "warning", "client_arguments", f"{label}: {fault}.", remedy)
+        return DoctorFinding(CHECK, "warning", code, f"{label}: {fault}.", remedy)
+    program = _program(start.command, worktree, env)
+    own = _own(program) if program else None
     if own is None or not start.is_serving(own.name):
         return DoctorFinding(CHECK, "ok", "client", f"{label}: `{start.command}` is there; it was not started.")
-    if start.folder and not (worktree / start.folder).is_dir():
-        message = f"{label}: the folder {start.folder} that it names is not there."
-        return DoctorFinding(CHECK, "warning", "client_folder", message, remedy)
     trouble = trial.try_to_start([str(own), *start.arguments], worktree, {**env, **start.env}, clock)
     if trouble:
         return DoctorFinding(CHECK, "warning", "client_start", f"{label}: {trouble}.", remedy)
     return DoctorFinding(CHECK, "ok", "client", f"{label}: `{start.command}` starts and answers.")
+
+
+def _start_fault(start: ClientEntry, worktree: Path, env: Mapping[str, str]) -> tuple[str, str]:
+    """Return the code and the sentence of what is seen to be wrong with a start; both are "" where nothing is."""
+    program = _program(start.command, worktree, env)
+    if program is None:
+        where = "is not there" if _has_folder(start.command) else "is in no folder of PATH"
+        return "client_command", f"`{start.command}` {where}"
+    own = _own(program)
+    if own and (fault := start.fault(own.name)):
+        return "client_arguments", fault
+    if own and start.is_serving(own.name) and start.folder and not (worktree / start.folder).is_dir():
+        return "client_folder", f"the folder {start.folder} that it names is not there"
+    return "", ""
 
 
 def _program(command: str, worktree: Path, env: Mapping[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Puts KB's entry into a client's file: planned as a text, shown as a difference, written when asked.
+"""Changes a client's file: planned as a text, shown as a difference, written when asked.
 
 All other bytes of the file stay. A file that cannot be parsed is not changed, and so
 is one that is reached through a link.
@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 
@@ -19,21 +19,21 @@ import msgspec
 from kbcli.clients import toml_text
 from kbcli.clients.difference import difference
 from kbcli.clients.kinds import TABLES, Kind
+from kbcli.clients.marked_block import Mangled
 from kbcore.errors import InvalidConfig, StorageError
 from kbcore.storage import files, scratch
 from kbcore.storage.lock import held
 from kbcore.storage.replacing import replace_file
 from kbcore.store.pool import Machine
-from kbcore.text.json_edit import with_member
 from kbcore.text.json_reader import NotJson, read_spans
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _NEW_MODE: Final = 0o644
 _PRIVATE_MODE: Final = 0o600
 """Of a new file of the user: clients keep keys there as well."""
-_BOM: Final = "\ufeff"
+BOM: Final = "\ufeff"
 _KEY_CHARS: Final = 32
-_COMMAND: Final = "kb mcp install"
+_COMMAND: Final = "kb agents"
 
 
 class ClientFile(msgspec.Struct, frozen=True):
@@ -50,11 +50,11 @@ class ClientFile(msgspec.Struct, frozen=True):
 
 
 class ClientFileChange(msgspec.Struct, frozen=True):
-    """The planned change: none where ``before`` and ``after`` are the same; None is a file that does not exist."""
+    """The planned change: none where ``before`` and ``after`` are the same; None is a file that is not there."""
 
     place: ClientFile
     before: bytes | None
-    after: bytes
+    after: bytes | None
     mode: int
 
     @property
@@ -68,7 +68,12 @@ class ClientFileChange(msgspec.Struct, frozen=True):
     def diff(self) -> list[str]:
         """Return the difference that writing makes, as lines of a unified diff without anything that stays."""
         before = None if self.before is None else self.before.decode("utf-8")
-        return difference(str(self.place.path), before, self.after.decode("utf-8"))
+        return difference(str(self.place.path), before, self.text)
+
+    @property
+    def text(self) -> str:
+        """Return the text of the file after the change, "" where there is none then."""
+        return (self.after or b"").decode("utf-8")
 
 
 def servers(kind: Kind, place: ClientFile) -> dict[str, dict[str, Any]]:
@@ -79,17 +84,12 @@ def servers(kind: Kind, place: ClientFile) -> dict[str, dict[str, Any]]:
     _check_way(place)
     before, _ = _read(place)
     try:
-        text = (before or b"").decode("utf-8").removeprefix(_BOM)
+        text = (before or b"").decode("utf-8").removeprefix(BOM)
         held: Any = toml_text.parse(text) if kind.format == "toml" else read_spans(text or "{}").root
     except (UnicodeDecodeError, NotJson, toml_text.NotToml) as error:
         raise _refused(f"{place.path} cannot be read: {error}", "Correct it, then") from error
     found = {table: held.get(table) for table in TABLES} if isinstance(held, dict) else {}
     return {table: listed for table, listed in found.items() if isinstance(listed, dict)}
-
-
-def snippet(kind: Kind, name: str, entry: Mapping[str, Any], roots: Sequence[Path] = ()) -> str:
-    """Return a file that holds the entry, the folders that commands may write to, and nothing else."""
-    return _changed(kind, "", name, entry, roots)
 
 
 @contextlib.contextmanager
@@ -117,10 +117,13 @@ def alone(machine: Machine, place: ClientFile, repository_cache: Path) -> Iterat
         yield
 
 
-def plan(
-    kind: Kind, place: ClientFile, name: str, entry: Mapping[str, Any], roots: Sequence[Path] = ()
-) -> ClientFileChange:
-    """Return what puts the entry into the file, and folders into its list of those that commands may write to.
+def text_of(place: ClientFile) -> str:
+    """Return what a client's file says, "" where there is none. Raises: as ``plan``."""
+    return plan(place, lambda text: text).text.removeprefix(BOM)
+
+
+def plan(place: ClientFile, change: Callable[[str], str]) -> ClientFileChange:
+    """Return what a change of its text makes of a client's file. A new file that would be empty is not made.
 
     Raises: ``InvalidConfig`` for a file that is damaged, or reached through a link; ``StorageError``.
     """
@@ -130,15 +133,19 @@ def plan(
         text = (before or b"").decode("utf-8")
     except UnicodeDecodeError as error:
         raise _refused(f"{place.path} is not UTF-8 (byte {error.start})", "Save it as UTF-8, then") from error
-    bom = _BOM if text.startswith(_BOM) else ""
+    bom = BOM if text.startswith(BOM) else ""
     try:
-        after = bom + _changed(kind, text.removeprefix(_BOM), name, entry, roots)
+        after = bom + change(text.removeprefix(BOM))
     except NotJson as error:
         where = f"{place.path}:{error.line}:{error.column}"
         raise _refused(f"{where}: {error}", "Correct the file at that place, then") from error
     except toml_text.NotToml as error:
         raise _refused(f"{place.path}{toml_text.line_of(error)}: {error}", "Correct that, then") from error
-    return ClientFileChange(place, before, after.encode("utf-8"), mode)
+    except Mangled as error:
+        what = f"{place.path}: the marks kb:begin and kb:end are not one pair"
+        raise _refused(what, "Remove what is left of the block of KB, then") from error
+    encoded = None if before is None and not after else after.encode("utf-8")
+    return ClientFileChange(place, before, encoded, mode)
 
 
 def write(planned: ClientFileChange) -> None:
@@ -148,28 +155,21 @@ def write(planned: ClientFileChange) -> None:
     if _read(place)[0] != planned.before:
         raise _refused(f"{place.path} was changed meanwhile", "To take that into account,")
     try:
-        replace_file(place.path, planned.after, planned.mode)
+        if planned.after is None:
+            place.path.unlink(missing_ok=True)
+        else:
+            replace_file(place.path, planned.after, planned.mode)
     except OSError as error:
         raise StorageError(f"{place.path} cannot be written: {error.strerror}. It is as it was.") from error
 
 
-def _changed(kind: Kind, text: str, name: str, entry: Mapping[str, Any], roots: Sequence[Path]) -> str:
-    if kind.format == "toml":
-        changed = toml_text.with_table(text, (kind.table, name), entry)
-        if kind.roots:
-            table, key = kind.roots
-            for root in roots:
-                changed = toml_text.with_listed(changed, (table,), key, str(root))
-        return changed
-    changed = text if text.strip() else "{}\n"
-    old: Any = read_spans(changed).root
-    there = (old.get(kind.table) or {}) if isinstance(old, dict) else {}
-    if isinstance(there, dict) and isinstance(there.get(name), dict):
-        for key, value in entry.items():
-            if there[name].get(key) != value:
-                changed = with_member(changed, (kind.table, name, key), value)
-        return changed
-    return with_member(changed, (kind.table, name), dict(entry))
+def followed(place: ClientFile) -> ClientFile:
+    """Return the file next to it to which a link in its place leads: `CLAUDE.md` is often one to `AGENTS.md`."""
+    if place.path.is_symlink():
+        target = place.path.readlink()
+        if len(target.parts) == 1 and not target.is_absolute():
+            return ClientFile(place.base, place.below.with_name(target.name), place.is_private)
+    return place
 
 
 def _check_way(place: ClientFile) -> None:

@@ -1,4 +1,4 @@
-"""The clients that KB knows: which file each reads, and how it starts a server from there. Pure.
+"""The clients that KB knows: which files each reads, how it starts a server from there, which hooks it has. Pure.
 
 A file of a project is shared with others: its content names no path of this machine where that can be avoided.
 """
@@ -19,6 +19,32 @@ Scope = Literal["project", "user"]
 SCOPES: Final[tuple[Scope, ...]] = ("project", "user")
 
 _WORKSPACE: Final = "${workspaceFolder}"
+
+
+Event = Literal["session-start", "pre-compact", "pre-edit", "on-read"]
+"""What `kb agents hook` is run at. ``on-read`` is for clients that take no text before an edit, but with a file."""
+
+
+class HookEvent(msgspec.Struct, frozen=True):
+    """One event of a client at which it runs KB: its name there, and the tools for which it does, if it asks that."""
+
+    event: Event
+    name: str
+    matcher: str = ""
+
+
+class HookFile(msgspec.Struct, frozen=True):
+    """The file of a client's hooks, by scope. ``form`` is ``plugin`` where it is a program instead of a list."""
+
+    places: Mapping[Scope, str]
+    events: tuple[HookEvent, ...]
+    form: Literal["groups", "items", "plugin"] = "groups"
+    """``groups``: each item of an event is a list of hooks with a matcher; ``items``: each is a hook."""
+    timeout: int = 10
+    """In the unit of the client."""
+    is_versioned: bool = False
+    """The file says ``"version": 1``."""
+    has_matchers: bool = True
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -42,10 +68,29 @@ class Kind(msgspec.Struct, frozen=True):
     """The table and its key, in the user's file, that list folders which a sandbox lets commands write to."""
     then: str = ""
     """The next step of the user after the file was written."""
+    programs: tuple[str, ...] = ()
+    """The names under which its program is on the PATH, if it is."""
+    instructions: Mapping[Scope, tuple[str, ...]] = {}
+    """The files of instructions of which it reads the first one that there is; the last one is made where none is."""
+    hooks: HookFile | None = None
+
+    @property
+    def has_more(self) -> bool:
+        """Return whether there is more to install than the entry of the server."""
+        return bool(self.instructions) or self.hooks is not None
 
 
 _SUPPORT: Final = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
 _ZED: Final = {"win32": "AppData/Roaming/Zed"}
+_ZED_RULES: Final = (
+    ".rules",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+    ".github/copilot-instructions.md",
+    "AGENT.md",
+    "AGENTS.md",
+)
 KINDS: Final[Mapping[str, Kind]] = {
     "claude": Kind(
         "Claude Desktop",
@@ -58,12 +103,30 @@ KINDS: Final[Mapping[str, Kind]] = {
         {"project": ".mcp.json", "user": ".claude.json"},
         {"project": "here", "user": "here"},
         then="Start `claude` in the project and approve the server; /mcp shows it.",
+        programs=("claude",),
+        instructions={"project": ("CLAUDE.md",), "user": (".claude/CLAUDE.md",)},
+        hooks=HookFile(
+            {"project": ".claude/settings.json", "user": ".claude/settings.json"},
+            (
+                HookEvent("session-start", "SessionStart"),
+                HookEvent("pre-compact", "PreCompact"),
+                HookEvent("pre-edit", "PreToolUse", "Edit|MultiEdit|Write|NotebookEdit"),
+            ),
+        ),
     ),
     "cursor": Kind(
         "Cursor",
         {"project": ".cursor/mcp.json", "user": ".cursor/mcp.json"},
         {"project": _WORKSPACE, "user": "named"},
         then="Switch the server on in Cursor's settings, under MCP.",
+        programs=("cursor", "cursor-agent"),
+        instructions={"project": ("AGENTS.md",)},
+        hooks=HookFile(
+            {"project": ".cursor/hooks.json", "user": ".cursor/hooks.json"},
+            (HookEvent("session-start", "sessionStart"), HookEvent("on-read", "postToolUse", "Read")),
+            form="items",
+            is_versioned=True,
+        ),
     ),
     "vscode": Kind(
         "VS Code",
@@ -72,6 +135,15 @@ KINDS: Final[Mapping[str, Kind]] = {
         table="servers",
         extra={"type": "stdio"},
         then="Run `MCP: List Servers` in VS Code, and start kb.",
+        programs=("code",),
+        instructions={"project": ("AGENTS.md",)},
+        hooks=HookFile(
+            {"project": ".github/hooks/kb.json", "user": ".copilot/hooks/kb.json"},
+            (HookEvent("session-start", "SessionStart"), HookEvent("pre-edit", "PreToolUse")),
+            form="items",
+            is_versioned=True,
+            has_matchers=False,
+        ),
     ),
     "codex": Kind(
         "Codex",
@@ -81,6 +153,15 @@ KINDS: Final[Mapping[str, Kind]] = {
         format="toml",
         roots=("sandbox_workspace_write", "writable_roots"),
         then="Start `codex`; /mcp shows the server. The file of a project counts once the project is trusted.",
+        programs=("codex",),
+        instructions={"project": ("AGENTS.md",), "user": (".codex/AGENTS.md",)},
+        hooks=HookFile(
+            {"project": ".codex/hooks.json", "user": ".codex/hooks.json"},
+            (
+                HookEvent("session-start", "SessionStart", "startup|resume|clear|compact"),
+                HookEvent("pre-edit", "PreToolUse", "apply_patch|Edit|Write"),
+            ),
+        ),
     ),
     "zed": Kind(
         "Zed",
@@ -88,12 +169,16 @@ KINDS: Final[Mapping[str, Kind]] = {
         {"project": "here", "user": "here"},
         table="context_servers",
         then="Open the project in Zed and trust it; the agent panel's settings list the server.",
+        programs=("zed", "zeditor"),
+        instructions={"project": _ZED_RULES, "user": ("{zed}/AGENTS.md",)},
     ),
     "windsurf": Kind(
         "Windsurf",
         {"user": ".codeium/windsurf/mcp_config.json"},
         {"user": "named"},
         then="Refresh the MCP servers in Windsurf's Cascade panel.",
+        programs=("windsurf",),
+        instructions={"project": ("AGENTS.md",), "user": (".codeium/windsurf/memories/global_rules.md",)},
     ),
     "opencode": Kind(
         "OpenCode",
@@ -103,6 +188,17 @@ KINDS: Final[Mapping[str, Kind]] = {
         extra={"type": "local", "enabled": True},
         is_one_list=True,
         then="Start `opencode` in the project; `opencode mcp list` shows the server.",
+        programs=("opencode",),
+        instructions={"project": ("AGENTS.md",), "user": (".config/opencode/AGENTS.md",)},
+        hooks=HookFile(
+            {"project": ".opencode/plugins/kb.js", "user": ".config/opencode/plugins/kb.js"},
+            (
+                HookEvent("session-start", "experimental.chat.system.transform"),
+                HookEvent("pre-compact", "experimental.session.compacting"),
+                HookEvent("on-read", "tool.execute.after", "read"),
+            ),
+            form="plugin",
+        ),
     ),
     "junie": Kind(
         "Junie",
@@ -115,6 +211,13 @@ KINDS: Final[Mapping[str, Kind]] = {
         {"project": ".gemini/settings.json", "user": ".gemini/settings.json"},
         {"project": "here", "user": "here"},
         then="Start `gemini`; /mcp shows the server.",
+        programs=("gemini",),
+        instructions={"project": ("GEMINI.md",), "user": (".gemini/GEMINI.md",)},
+        hooks=HookFile(
+            {"project": ".gemini/settings.json", "user": ".gemini/settings.json"},
+            (HookEvent("session-start", "SessionStart"), HookEvent("on-read", "AfterTool", "read_file")),
+            timeout=10_000,
+        ),
     ),
 }
 TABLES: Final = tuple(dict.fromkeys(kind.table for kind in KINDS.values()))
@@ -144,9 +247,14 @@ def scope_of(name: str, asked: str) -> Scope:
 
 
 def file_of(kind: Kind, scope: Scope, platform: str) -> PurePosixPath:
-    """Return the client's file, below the worktree or below the user's home."""
+    """Return the client's file of servers, below the worktree or below the user's home."""
+    return below(kind.places[scope], platform)
+
+
+def below(place: str, platform: str) -> PurePosixPath:
+    """Return a place of a client's file, with the folders of a platform in it."""
     folders = {"config": _SUPPORT.get(platform, ".config"), "zed": _ZED.get(platform, ".config/zed")}
-    return PurePosixPath(kind.places[scope].format(**folders))
+    return PurePosixPath(place.format(**folders))
 
 
 def roots_of(kind: Kind, scope: Scope, data_dir: Path) -> tuple[Path, ...]:

@@ -1,4 +1,4 @@
-"""Sets keys of one table of a TOML text, or adds to a list, and leaves every other line as it is. Pure.
+"""Sets keys of one table of a TOML text, adds to a list, takes either out, and leaves every other line as it is. Pure.
 
 Only tables of the form ``[a.b]`` are changed; where the same is written in another form, it is left to a person.
 """
@@ -75,6 +75,75 @@ def with_listed(text: str, path: Sequence[str], key: str, value: str) -> str:
     raise NotToml(f"`{'.'.join([*path, key])}` is written in a form that is not changed")
 
 
+def without_table(text: str, path: Sequence[str]) -> str:
+    """Return the text without the table at a path and those below it; comments before the next one stay.
+
+    Raises: ``NotToml``.
+    """
+    before = parse(text)
+    if not _has(before, path):
+        return text
+    kept = list[str]()
+    for gap, section in _sections(text):
+        is_unwanted = bool(section) and _is_header(section[0], path, may_be_below=True)
+        kept += gap if not is_unwanted or any(line.strip() for line in gap) else []
+        kept += [] if is_unwanted else section
+    changed = "".join(kept)
+    if not _says(changed, _lacking(before, path)):
+        raise NotToml(f"`{'.'.join(path)}` is written in a form that is not changed")
+    return changed
+
+
+def _sections(text: str) -> list[tuple[list[str], list[str]]]:
+    """Return the tables of a text in their order, each with the empty lines and comments before it."""
+    found: list[tuple[list[str], list[str]]] = [([], [])]
+    gap = list[str]()
+    for line in _LINE.findall(text):
+        if not line.strip() or line.lstrip().startswith("#"):
+            gap.append(line)
+        elif _HEADER.match(line):
+            found.append((gap, [line]))
+            gap = []
+        else:
+            found[-1][1].extend([*gap, line])
+            gap = []
+    return [*found, (gap, [])]
+
+
+def without_listed(text: str, path: Sequence[str], key: str, value: str) -> str:
+    """Return the text without a text in the list under a key of the table at a path.
+
+    A list that is then empty goes, and with it a table that has nothing else. Raises: ``NotToml``.
+    """
+    before = parse(text)
+    listed = _get(before, [*path, key]) if _has(before, [*path, key]) else None
+    if not isinstance(listed, list) or value not in listed:
+        return text
+    left = [one for one in listed if one != value]
+    if not left and set(_get(before, path)) == {key}:
+        return without_table(text, path)
+    wanted = _merged(before, path, {key: left}) if left else _lacking(before, [*path, key])
+    item, begin = re.escape(_value(value)), rf"\b{re.escape(key)}[\"']?[ \t]*="
+    forms = [rf"[ \t]*{item}[ \t]*,[ \t]*(?:\r?\n)?", rf"[ \t]*,\s*{item}", rf"{item}"]
+    if not left:
+        forms = [rf"[ \t]*{begin}[ \t]*\[[^\]]*\][ \t]*\r?\n?"]
+    for form in forms:
+        for found in re.finditer(form, text):
+            gap = " " if text[found.start() : found.start() + 1] == " " and found[0][-1:] == " " else ""
+            for filler in (gap, ""):
+                changed = text[: found.start()] + filler + text[found.end() :]
+                if _says(changed, wanted):
+                    return changed
+    raise NotToml(f"`{'.'.join([*path, key])}` is written in a form that is not changed")
+
+
+def _lacking(whole: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """Return what a text says without what is at a path; a table that is then empty and was only implied goes too."""
+    first, *rest = path
+    inner = _lacking(whole[first], rest) if rest else {}
+    return {key: value for key, value in whole.items() if key != first} | ({first: inner} if inner else {})
+
+
 def _with_first(text: str, at: int, item: str, *, is_only: bool) -> str:
     """Return the text with an item put first into the list that begins before ``at``."""
     # A list over several lines gets a line more.
@@ -130,7 +199,8 @@ def _length(body: list[str]) -> int:
     raise NotToml("a value of the table does not end")
 
 
-def _is_header(line: str, path: Sequence[str]) -> bool:
+def _is_header(line: str, path: Sequence[str], *, may_be_below: bool = False) -> bool:
+    """Return whether a line begins the table at a path, or with ``may_be_below`` one below it."""
     if not _HEADER.match(line) or line.lstrip().startswith("[["):
         return False
     try:
@@ -141,7 +211,7 @@ def _is_header(line: str, path: Sequence[str]) -> bool:
         if not isinstance(found, dict) or list(found) != [key]:
             return False
         found = found[key]
-    return bool(found == {})
+    return may_be_below or bool(found == {})
 
 
 def _has(whole: Mapping[str, Any], path: Sequence[str]) -> bool:

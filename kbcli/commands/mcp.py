@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +12,6 @@ from kbcli.invocation.context import session_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kbcli.clients.kinds import Scope
     from kbcli.invocation.context import Session
 
 app = group_of("Serve agents over MCP on standard input and output, until the client closes it.")
@@ -92,41 +90,31 @@ def install(
 ) -> None:
     """Show how a client starts the server, or write it into the client's file.
 
-    Without --write nothing is written.
+    Without --write nothing is written. `kb agents install` writes the same entry, and hooks and instructions too.
     """
-    from contextlib import ExitStack
-
-    from kbcli.clients import installing, kinds
-    from kbcore import git
-    from kbcore.errors import InvalidQuery, KBError
-    from kbcore.store.folders import CACHE, data_dir_of
+    from kbcli.clients import kinds, setup
+    from kbcli.clients.parts import ServerEntry
+    from kbcli.commands.agents import checked_name, surroundings_of
+    from kbcore.errors import KBError
 
     session = session_of(ctx)
     session.writes = write
     kind, where = kinds.find(client), kinds.scope_of(client, scope)
-    repo = git.find_own_repository(session.start, session.env, **session.git_places)
-    if where == "project" and not repo.has_worktree:
-        raise InvalidQuery("A bare repository has no files for a client to read.", hint="Use --scope user.")
-    command = [*_command(session, where), *_offering(toolsets)]
-    entry = kinds.entry_of(kind, where, command, repo.worktree)
-    base = repo.worktree if where == "project" else _home(session)
-    place = installing.ClientFile(base, kinds.file_of(kind, where, _platform()), is_private=where == "user")
-    roots = kinds.roots_of(kind, where, data_dir_of(repo))
-    answer: dict[str, Any] = {"client": client, "scope": where, "path": str(place.path), "entry": entry}
-    answer["writable_roots"] = [str(root) for root in roots]
-    snippet = installing.snippet(kind, _checked(name), entry, roots)
-    with ExitStack() as locked:
+    around = surroundings_of(session, [where], offering=_offering(toolsets), server_name=checked_name(name))
+    [target] = setup.targets(around, client, where, only=("server",))
+    entry, path = target.part, target.place.path
+    assert isinstance(entry, ServerEntry)  # noqa: S101 - it was asked for
+    answer: dict[str, Any] = {"client": client, "scope": where, "path": str(path), "entry": entry.entry}
+    answer["writable_roots"] = [str(root) for root in entry.roots]
+    snippet = entry.put("")
+    try:
+        done = setup.install(around, target, write=write, replace=True)
+    except KBError as error:
         if write:
-            locked.enter_context(installing.alone(session.machine, place, data_dir_of(repo) / CACHE))
-        try:
-            planned = installing.plan(kind, place, name, entry, roots)
-        except KBError as error:
-            if write:
-                raise
-            _show_entry(session, {**answer, "state": "unusable", "problem": error.message}, snippet)
-            return
-        if write and planned.state != "current":
-            installing.write(planned)
+            raise
+        _show_entry(session, {**answer, "state": "unusable", "problem": error.message}, snippet)
+        return
+    planned = done.change
     answer |= {"state": planned.state, "written": write and planned.state != "current", "diff": planned.diff}
     if not write:
         _show_entry(session, answer, snippet)
@@ -150,6 +138,7 @@ def _show_entry(session: Session, answer: Mapping[str, Any], snippet: str) -> No
 
 
 def _show_written(session: Session, answer: Mapping[str, Any], then: str) -> None:
+    from kbcli.commands.agents import show_difference
     from kbcore.text.escaping import escape_controls
 
     output = session.output
@@ -158,35 +147,8 @@ def _show_written(session: Session, answer: Mapping[str, Any], then: str) -> Non
     elif not answer["written"]:
         output.say(f"{escape_controls(answer['path'])} has it already.")
     else:
-        for line in answer["diff"]:
-            output.say_as_it_is(_coloured(output, escape_controls(line)))
+        show_difference(output, answer["diff"])
         output.note(f"Written. {then}")
-
-
-def _coloured(output: Any, line: str) -> str:
-    style = "green" if line.startswith("+") else "red" if line.startswith("-") else None
-    return output.styled(line, style) if style else line
-
-
-def _command(session: Session, scope: Scope) -> list[str]:
-    """Return what starts the server: this very program by its path, or by its name in a file that others share."""
-    import shutil
-    import sys
-
-    from kbcore.text.escaping import escape_controls
-
-    own = Path(sys.executable).with_name("kb-mcp")
-    found = shutil.which("kb-mcp", path=session.env.get("PATH"))
-    if scope == "project" and found and own.is_file() and Path(found).samefile(own):
-        return ["kb-mcp"]
-    if own.is_file():
-        if scope == "project":
-            why = f"the kb-mcp on your PATH is another one ({found})" if found else "kb-mcp is not on your PATH"
-            session.output.note(
-                escape_controls(f"note: {why}, so the file names this one by its path on this machine.")
-            )
-        return [str(own)]
-    return [sys.executable, "-m", "kbmcp.server"]
 
 
 def _offering(toolsets: str | None) -> list[str]:
@@ -202,34 +164,3 @@ def _offering(toolsets: str | None) -> list[str]:
         hint = f"For example --toolsets {','.join(TOOLSETS)}."
         raise InvalidQuery(f"The server would refuse to start: {error}.", hint=hint) from None
     return ["--toolsets", toolsets.replace(" ", "")]
-
-
-def _home(session: Session) -> Path:
-    """Return the user's home folder. Raises: ``InvalidQuery``."""
-    from kbcore.errors import InvalidQuery
-
-    home = session.env.get("HOME") or session.env.get("USERPROFILE")
-    if not home or not Path(home).is_absolute():
-        raise InvalidQuery(
-            "HOME is not set, so your home folder is not known.", hint="Set HOME, or use --scope project."
-        )
-    return Path(home)
-
-
-def _platform() -> str:
-    import sys
-
-    return sys.platform
-
-
-def _checked(name: str) -> str:
-    """Return the name for the server. Raises: ``InvalidQuery``; clients make tool names of it."""
-    import re
-
-    from kbcore.errors import InvalidQuery
-    from kbcore.text.escaping import in_quotes
-
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", name) or "__" in name:
-        hint = "Take at most 32 letters, digits, - and _, without two _ in a row."
-        raise InvalidQuery(f"{in_quotes(name)} cannot be the name of a server.", hint=hint)
-    return name

@@ -9,7 +9,7 @@ from kbcli.invocation.options import DryRun, Remote
 
 
 def run(ctx: typer.Context, remote: Remote = "origin", *, dry_run: DryRun = False) -> int:
-    """Back up what clients wrote on the branch in a ref of a git remote.
+    """Back up what clients wrote on the branch in a ref of a remote.
 
     The ref is refs/kb/BRANCH. The changes that no committed file holds are added to what it has; none is taken out
     of it, and it is read back afterwards. What was redacted here is redacted there, and the commits with it are

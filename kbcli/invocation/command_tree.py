@@ -58,7 +58,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "share": Listed("share", "Write the changes of people and agents into change files."),
     "merge": Listed("merge", "Bring what clients wrote on another branch into this one."),
     "resolve": Listed("resolve", "List what changes state differently, and decide it."),
-    "push": Listed("push", "Back up what clients wrote on the branch in a ref of a git remote."),
+    "push": Listed("push", "Back up what clients wrote on the branch in a ref of a remote."),
     "fetch": Listed("fetch", "Take over what `kb push` backed up of the branch in a git remote."),
     "branch": Listed("branch", "List, make and compare branch stores."),
     "gc": Listed("gc", "Remove the stores of branches that no longer exist."),
@@ -73,13 +73,15 @@ COMMANDS: Final[dict[str, Listed]] = {
     "hook": Listed("hook", ""),
     "schema": Listed("schema", "Show the types of entities and edges."),
     "config": Listed("config", "Show the settings of the repository, set or unset one."),
+    "agents": Listed("agents", "Install, check, remove or print what clients of agents need."),
+    "uninstall": Listed("uninstall", "Take KB out of a repository."),
     "mcp": Listed("mcp", "Serve agents over MCP on standard input and output."),
     "demo": Listed("demo", "Show KB at work on an example project."),
 }
 """In the order of the help. A command without help text is not listed."""
 
 TASKS: Final[dict[str, tuple[str, ...]]] = {
-    "Begin": ("init", "demo"),
+    "Begin": ("init", "demo", "uninstall"),
     "Keep the store in step with the files": ("sync", "sources", "watch", "status"),
     "Find and show": ("query", "show", "prime", "kip", "prolog", "dml", "impact", "graph", "schema"),
     "Change facts by hand": ("new", "set", "rename", "link", "unlink", "confirm", "apply", "delete", "id"),
@@ -87,7 +89,7 @@ TASKS: Final[dict[str, tuple[str, ...]]] = {
     "Show the history, and undo": ("log", "diff", "revert", "rollback"),
     "Work with branches and other clones": ("share", "merge", "resolve", "push", "fetch", "branch", "gc"),
     "Take care of the store": ("sleep", "compact", "backup", "restore", "redact", "verify", "doctor", "export"),
-    "Work with git and agents": ("hooks", "mcp"),
+    "Work with git and agents": ("hooks", "agents", "mcp"),
     "Settings": ("config",),
 }
 """The tasks of commands. Commands without a task are listed last."""

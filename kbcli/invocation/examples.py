@@ -192,6 +192,12 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "doctor": (("kb doctor", "find out why something does not work"),),
     "hooks install": (("kb hooks install", "keep the store in step with what git checks out"),),
     "hooks status": (("kb hooks status", "see which hooks run KB"),),
+    "agents install": (
+        ("kb agents install codex", "show what would be written for Codex"),
+        ("kb agents install claude-code --write", "set up Claude Code for this project"),
+    ),
+    "agents check": (("kb agents check", "see whether what is installed is as it should be"),),
+    "uninstall": (("kb uninstall", "see what goes and what stays, and be asked"),),
     "config list": (("kb config list", "every setting, and which of them the file states"),),
     "config get": (("kb config get kip.rowLimit", "one setting"),),
     "config set": (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kbcore.git.blobs import Blob, Tree
 from kbcore.git.commands import LOCAL_ENV_VARS, hooks_dir
 from kbcore.git.head import HeadCache, HeadState, MustAskGit, needs_git_each_time, read_branch, read_head
-from kbcore.git.identity import IdCache, write_id
+from kbcore.git.identity import IdCache, remove_id, write_id
 from kbcore.git.ownership import SharedModes, check_owner, find_own_repository
 from kbcore.git.reflog import BirthCache, birth_of, former_names, has_reflog, was_moved
 from kbcore.git.refs import (
@@ -56,6 +56,7 @@ __all__ = [
     "previous_head",
     "read_branch",
     "read_head",
+    "remove_id",
     "tips",
     "was_moved",
     "worktree_heads",

@@ -18,6 +18,8 @@ from kbcore.git.files import read_settings
 from kbcore.git.repository import Repository
 
 _KEY: Final = "kb.id"
+_NOT_SET: Final = 5
+"""The status of `git config` where what is to be taken out is not there."""
 _ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
@@ -27,6 +29,11 @@ def write_id(repo: Repository, env: Mapping[str, str], repository_id: str) -> No
     Raises: ``GitUnusable`` when git refuses.
     """
     run_git(repo, env, ["config", "--local", "--replace-all", _KEY, repository_id])
+
+
+def remove_id(repo: Repository, env: Mapping[str, str]) -> None:
+    """Take the id out of a repository's configuration, where it is. Raises: ``GitUnusable`` when git refuses."""
+    run_git(repo, env, ["config", "--local", "--unset-all", _KEY], allowed=(0, _NOT_SET))
 
 
 class IdCache:

@@ -174,12 +174,17 @@ def _fitting_branch(workspace: Workspace) -> str | None:
     return next((name for name in _FALLBACKS if name in there), current)
 
 
+def default_ignore_text() -> str:
+    """Return the ignore file of a new ``.kb``."""
+    return "# What KB derives or keeps for each branch; the rest of this folder belongs into git.\n" + "".join(
+        f"{line}\n" for line in _IGNORED
+    )
+
+
 def _ignoring(text: str | None) -> str:
     """Return the ignore file with KB's lines in it; others stay."""
     if text is None:
-        return "# What KB derives or keeps for each branch; the rest of this folder belongs into git.\n" + "".join(
-            f"{line}\n" for line in _IGNORED
-        )
+        return default_ignore_text()
     lines = text.splitlines()
     missing = [line for line in _IGNORED if not {line, line.strip("/"), line.lstrip("/"), line.rstrip("/")} & {*lines}]
     ending = "" if not text or text.endswith("\n") or not missing else "\n"

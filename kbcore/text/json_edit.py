@@ -1,4 +1,4 @@
-"""Sets, adds or removes one member of a JSON text, with comments or without; every other byte stays as it is. Pure.
+"""Sets, adds or removes members of a JSON text, or items of its lists; every other byte stays as it is. Pure.
 
 What clients read is JSON with ``//`` and ``/* */`` comments and with commas after the last member; it is kept so.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from kbcore.text.decoding import place
@@ -82,6 +82,45 @@ def without_member(text: str, path: Sequence[str]) -> str:
     if at == len(names) - 1:
         return text[: ends[at]] + text[ends[at + 1] :]
     return text[: _key_after(text, ends[at])] + text[_key_after(text, ends[at + 1]) :]
+
+
+def without_items(text: str, path: Sequence[str], is_unwanted: Callable[[dict[str, Any]], bool]) -> str:
+    """Return the text without the objects that are unwanted in the list at a path of keys.
+
+    The text is an object. Raises: ``NotJson``.
+    """
+    while True:
+        read = read_spans(text)
+        outer: Any = read.root
+        for key in path:
+            outer = outer.get(key) if isinstance(outer, dict) else None
+        found = outer if isinstance(outer, list) else []
+        at = next((at for at, one in enumerate(found) if isinstance(one, dict) and is_unwanted(one)), None)
+        if at is None:
+            return text
+        span = read.spans[id(found[at])]
+        if len(found) == 1:
+            return with_member(text, path, [])
+        after = _skip(text, span.end)
+        if text[after : after + 1] == ",":
+            text = text[: span.start] + text[_skip(text, after + 1) :]
+        else:
+            text = text[: text.rindex(",", 0, span.start)] + text[span.end :]
+
+
+def without_empty(text: str, path: Sequence[str]) -> str:
+    """Return the text without what is empty at a path of keys, and then without what that leaves empty above it.
+
+    The text is an object. Raises: ``NotJson``.
+    """
+    for depth in range(len(path), 0, -1):
+        found: Any = read_spans(text).root
+        for key in path[:depth]:
+            found = found.get(key) if isinstance(found, dict) else None
+        if found not in ({}, []):
+            return text
+        text = without_member(text, path[:depth])
+    return text
 
 
 def _key_after(text: str, end: int) -> int:

@@ -20,16 +20,15 @@ ZERO = "0" * 40
 HEAVY = ("typer", "duckdb", "mcp", "pydantic", "yaml", "watchfiles")
 
 
-def imported_by(words: list[str], cwd: Path, names: tuple[str, ...]) -> tuple[list[str], str]:
+def imported_by(words: list[str], cwd: Path, names: tuple[str, ...], stdin: str = "") -> tuple[list[str], str]:
     """Run ``kb`` in a fresh interpreter and return which of the modules it imported, and what it wrote."""
     script = (
         "import sys\nfrom kbcli.app import main\n"
         f"status = main({words!r})\nassert status == 0, status\n"
         f"print('|', *[name for name in {names!r} if name in sys.modules])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=cwd, env=environment(), capture_output=True, text=True, check=True
-    )
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, cwd=cwd, env=environment(), input=stdin, capture_output=True, text=True, check=True)
     before, _, after = done.stdout.rpartition("|")
     return after.split(), before + done.stderr
 

@@ -13,6 +13,7 @@ import pytest
 
 from kbcli.clients import installing
 from kbcli.clients.kinds import KINDS, file_of
+from kbcli.clients.parts import ServerEntry
 from kbcore.clock import SystemClock
 from kbcore.errors import InvalidConfig
 from kbcore.storage.fs import RealFs
@@ -59,7 +60,7 @@ def home(user, tmp_path, root) -> Path:
     folder.mkdir()
     user.setenv("HOME", str(folder))
     user.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    user.setattr("kbcli.commands.mcp._platform", lambda: "linux")
+    user.setattr("kbcli.commands.agents._platform", lambda: "linux")
     return folder
 
 
@@ -360,7 +361,7 @@ def test_what_makes_no_sense_is_refused(kb, home, root, words, says):
 def test_a_file_that_changes_meanwhile_is_not_overwritten(tmp_path):
     kind = KINDS["claude-code"]
     place = installing.ClientFile(tmp_path, file_of(kind, "project", "linux"))
-    planned = installing.plan(kind, place, "kb", HERE)
+    planned = installing.plan(place, ServerEntry(kind, "kb", HERE).put)
     place.path.write_text('{"theirs": 1}')
     with pytest.raises(InvalidConfig, match="changed meanwhile"):
         installing.write(planned)

@@ -11,9 +11,11 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 FOLDER = Path(sys.prefix) / "conformance"
+CLIENTS = Path(sys.prefix) / "conformance-clients"
 SUITES = {"stable": "0.1.16", "next": "0.2.0-alpha.12"}
 """The versions of the conformance suite; only the later one knows the revision of 2026."""
 INSPECTOR = "2.12.0"
@@ -37,17 +39,33 @@ def set_up() -> Path:
     if system is None:
         machine = _MACHINES.get(platform.machine().lower(), platform.machine().lower())
         wanted["node-bin"] = f"npm:node-{sys.platform}-{machine}@{NODE}"
+    _bring(npm, FOLDER, wanted)
+    return system or FOLDER / "node_modules" / "node-bin" / "bin" / "node"
+
+
+def _bring(npm: str, folder: Path, wanted: Mapping[str, str]) -> None:
+    """Bring packages into a folder, unless they are there. Raises: ``Missing``."""
     manifest = json.dumps({"name": "conformance", "private": True, "dependencies": wanted}, indent=1)
-    stamp = FOLDER / "installed.json"
+    stamp = folder / "installed.json"
     if not stamp.exists() or stamp.read_text() != manifest:
-        FOLDER.mkdir(exist_ok=True)
-        (FOLDER / "package.json").write_text(manifest)
+        folder.mkdir(exist_ok=True, parents=True)
+        (folder / "package.json").write_text(manifest)
         options = ["--loglevel=error", "--no-audit", "--no-fund", "--ignore-scripts"]
-        words = [npm, "install", *options, "--prefix", str(FOLDER)]
+        words = [npm, "install", *options, "--prefix", str(folder)]
         if status := subprocess.run(words, check=False, stdout=subprocess.DEVNULL).returncode:
             raise Missing(f"npm cannot bring the programs: it ended with status {status}")
         stamp.write_text(manifest)
-    return system or FOLDER / "node_modules" / "node-bin" / "bin" / "node"
+
+
+def client(package: str) -> Path:
+    """Bring one client of agents, `NAME@VERSION`, into a folder of its own, and return that. Raises: ``Missing``."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise Missing("npm is not on the PATH")
+    name, _, version = package.rpartition("@")
+    folder = CLIENTS / name.replace("/", "-").removeprefix("@")
+    _bring(npm, folder, {name: version})
+    return folder
 
 
 def suite(name: str) -> Path:

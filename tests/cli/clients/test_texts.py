@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kbcli.clients import toml_text
-from kbcore.text.json_edit import with_member
+from kbcore.text.json_edit import with_item, with_member, without_empty, without_items
 from kbcore.text.json_reader import NotJson, read_spans
 
 KEYS = st.text(max_size=6)
@@ -151,3 +151,69 @@ def test_a_list_of_any_texts_gets_another_one(before, after, listed, value, betw
     changed = toml_text.with_listed(text, ("box",), "roots", value)
     assert tomllib.loads(changed)["box"]["roots"] == (listed if value in listed else [value, *listed])
     assert {**tomllib.loads(changed), "box": 0} == {**old, "box": 0}
+
+
+HOOK = {"matcher": "Edit|Write", "hooks": [{"type": "command", "command": "kb agents hook"}]}
+ITEMS = st.lists(st.dictionaries(KEYS, PLAIN, max_size=2) | st.integers(), max_size=3)
+
+
+@given(DOCUMENTS, ITEMS, st.sampled_from([None, 2]), st.lists(st.sampled_from(["", " ", "/* , */"]), min_size=1))
+def test_items_that_are_taken_out_leave_the_others(document, items, indent, marks):
+    whole = {**document, "hooks": {"Start": items}}
+    text = commented(json.dumps(whole, indent=indent, ensure_ascii=False), marks)
+    added = with_item(text, ("hooks", "Start"), HOOK)
+    assert read_spans(added).root == {**whole, "hooks": {"Start": [*items, HOOK]}}
+    taken = without_items(added, ("hooks", "Start"), lambda one: one == HOOK)
+    assert read_spans(taken).root == whole
+    every = without_items(added, ("hooks", "Start"), lambda _: True)
+    left = [one for one in items if not isinstance(one, dict)]
+    assert read_spans(every).root == {**whole, "hooks": {"Start": left}}
+    emptied = read_spans(without_empty(every, ("hooks", "Start"))).root
+    rest = {key: value for key, value in document.items() if key != "hooks"}
+    assert emptied == ({**rest, "hooks": {"Start": left}} if left else rest)
+
+
+TABLES = """\
+model = "x" # mine
+
+[mcp_servers.kb]
+command = "kb-mcp"
+
+[mcp_servers.kb.env]
+A = "1"
+
+# about the other
+[mcp_servers.other]
+command = "y"
+"""
+
+
+def test_a_table_is_taken_out_with_those_below_it_and_nothing_else():
+    taken = toml_text.without_table(TABLES, ("mcp_servers", "kb"))
+    assert taken == 'model = "x" # mine\n\n# about the other\n[mcp_servers.other]\ncommand = "y"\n'
+    assert tomllib.loads(taken) == {"model": "x", "mcp_servers": {"other": {"command": "y"}}}
+    assert toml_text.without_table(taken, ("mcp_servers", "kb")) == taken
+    with pytest.raises(toml_text.NotToml):
+        toml_text.without_table('mcp_servers = {kb = {command = "x"}}\n', ("mcp_servers", "kb"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('[s]\nroots = ["/kb", "/a"]\n', '[s]\nroots = ["/a"]\n'),
+        ('[s]\nroots = ["/a", "/kb"]\n', '[s]\nroots = ["/a"]\n'),
+        ('[s]\nroots = [\n  "/kb",\n  "/a", # mine\n]\nb = 1\n', '[s]\nroots = [\n  "/a", # mine\n]\nb = 1\n'),
+        ('[s]\nroots = ["/kb"]\nb = 1\n', "[s]\nb = 1\n"),
+        ('a = 1\n\n[s]\nroots = ["/kb"]\n', "a = 1\n"),
+        ('[s]\nroots = ["/a"]\n', '[s]\nroots = ["/a"]\n'),
+    ],
+)
+def test_a_text_of_a_list_is_taken_out_and_what_is_then_empty(before, after):
+    assert toml_text.without_listed(before, ("s",), "roots", "/kb") == after
+
+
+@given(st.sampled_from(["", "a = 1\n", "a = 1", "[x]\nb = 2\n\n", "# c\r\n[x]\r\n"]), st.text(max_size=5))
+def test_what_was_set_and_listed_is_taken_out_again(text, value):
+    added = toml_text.with_listed(toml_text.with_table(text, ("t", "kb"), {"c": value}), ("s",), "roots", value)
+    taken = toml_text.without_listed(toml_text.without_table(added, ("t", "kb")), ("s",), "roots", value)
+    assert tomllib.loads(taken) == tomllib.loads(text)

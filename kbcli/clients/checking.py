@@ -1,0 +1,88 @@
+"""How the parts of clients are: installed, missing, outdated, changed by hand, or unusable. Nothing is started."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from kbcli.clients import finding, kinds, setup
+from kbcli.clients.kinds import Kind
+from kbcli.clients.parts import PartName, ServerEntry
+from kbcli.clients.setup import Surroundings, Target
+from kbcore.errors import KBError
+
+PartState = Literal["installed", "missing", "outdated", "changed", "unusable"]
+
+
+class CheckedPart(msgspec.Struct, frozen=True):
+    """The state of one part; ``problem`` says more where there is more to say."""
+
+    part: PartName
+    scope: str
+    path: Path
+    state: PartState
+    problem: str = ""
+
+
+class CheckedClient(msgspec.Struct, frozen=True):
+    """The state of one client. ``program`` is the path of its own program, "" where it is not found."""
+
+    client: str
+    title: str
+    program: str
+    has_program_name: bool
+    parts: tuple[CheckedPart, ...]
+
+    @property
+    def is_defect(self) -> bool:
+        """Return whether a part is not as it should be."""
+        return any(one.state != "installed" for one in self.parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for ``--json``."""
+        parts = [{**msgspec.structs.asdict(one), "path": str(one.path)} for one in self.parts]
+        return {"client": self.client, "program": self.program or None, "parts": parts}
+
+
+def check(around: Surroundings, names: Sequence[str], scope: str, env: Mapping[str, str]) -> list[CheckedClient]:
+    """Return the state of these clients; without any, of those of which something is installed.
+
+    Raises: ``InvalidQuery``.
+    """
+    found = [_client(around, name, one, env) for name in names or kinds.KINDS for one in _scopes(name, scope, names)]
+    return [one for one in found if names or any(part.state != "missing" for part in one.parts)]
+
+
+def _scopes(name: str, scope: str, names: Sequence[str]) -> list[str]:
+    """Return the scopes to look in: all that a client has, where neither it nor a scope is named."""
+    kind = kinds.KINDS[name]
+    if names or scope:
+        return [scope if len(names) == 1 or scope in kind.places else ""]
+    return ["", *(["user"] if "project" in kind.places else [])]
+
+
+def _client(around: Surroundings, name: str, scope: str, env: Mapping[str, str]) -> CheckedClient:
+    kind = kinds.find(name)
+    program = next(filter(None, (shutil.which(one, path=env.get("PATH", "")) for one in kind.programs)), "")
+    parts = tuple(_part(around, kind, target, env) for target in setup.targets(around, name, scope))
+    return CheckedClient(name, kind.title, program, bool(kind.programs), parts)
+
+
+def _part(around: Surroundings, kind: Kind, target: Target, env: Mapping[str, str]) -> CheckedPart:
+    state: PartState
+    problem, path = "", target.place.path
+    try:
+        state = setup.look(around, target)
+    except KBError as error:
+        return CheckedPart(target.part.name, target.scope, path, "unusable", error.message)
+    if isinstance(target.part, ServerEntry) and state != "missing":
+        problem = finding.entry_fault(kind, target.place, target.part.server, around.worktree or target.place.base, env)
+        is_other = state == "changed" and not problem
+        state = "outdated" if problem and state == "installed" else "installed" if is_other else state
+    if state == "changed" and not problem:
+        problem = "it was changed by hand"
+    return CheckedPart(target.part.name, target.scope, path, state, problem)

@@ -1,0 +1,330 @@
+"""``kb agents``: install, check, remove and print what agents' programs need to use KB unasked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kbcli.invocation.command_tree import HelpfulCommand, group_of
+from kbcli.invocation.context import session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kbcli.clients.kinds import Scope
+    from kbcli.clients.setup import Done, Surroundings, Target
+    from kbcli.invocation.context import Session
+    from kbcli.terminal.output import Output
+
+app = group_of("Install, check, remove or print what clients of agents need.")
+
+
+_CLIENTS = typer.Argument(
+    metavar="CLIENT",
+    help="claude-code, codex, cursor, vscode, gemini, zed, opencode, windsurf; claude and junie get the server alone.",
+)
+_ALL = typer.Option("--all", help="Every client that KB knows.")
+_WRITE = typer.Option("--write", help="Change the files; without it, show what would change.")
+_SCOPE = typer.Option(
+    "--scope", metavar="SCOPE", help="project (its files are shared) or user; by default project, where there is one."
+)
+_REPLACE = typer.Option("--replace", help="Replace also what was changed by hand.")
+
+
+@app.command("install", cls=HelpfulCommand)
+def install(
+    ctx: typer.Context,
+    clients: Annotated[list[str] | None, _CLIENTS] = None,
+    *,
+    every: Annotated[bool, _ALL] = False,
+    scope: Annotated[str, _SCOPE] = "",
+    write: Annotated[bool, _WRITE] = False,
+    replace: Annotated[bool, _REPLACE] = False,
+) -> int:
+    """Have clients start KB's server, run its hooks, and read how to use it.
+
+    Writes the entry of the server (as `kb mcp install` does), the hooks of the client if it has some, and a block in
+    its file of instructions: a short one where hooks bring the rest. All else in these files stays. What was changed by
+    hand is not replaced unless --replace says so. Without --write nothing is written.
+    """
+    from kbcli.clients import kinds, setup
+
+    def one(around: Surroundings, target: Target) -> Done:
+        return setup.install(around, target, write=write, replace=replace)
+
+    session = session_of(ctx)
+    session.writes = write
+    status = _each(session, _named(clients, every=every), scope, one, write=write)
+    if write and not session.output.is_json:
+        for client in _named(clients, every=every):
+            session.output.note(f"{kinds.KINDS[client].title}: {kinds.KINDS[client].then}")
+    return status
+
+
+@app.command("remove", cls=HelpfulCommand)
+def remove(
+    ctx: typer.Context,
+    clients: Annotated[list[str] | None, _CLIENTS] = None,
+    *,
+    every: Annotated[bool, _ALL] = False,
+    scope: Annotated[str, _SCOPE] = "",
+    write: Annotated[bool, _WRITE] = False,
+) -> int:
+    """Take out of the clients' files what `kb agents install` put there.
+
+    A file that was not changed since goes back to what it was, to the byte. Of another one KB's parts are taken out,
+    and a file that then holds nothing is removed. Without --write nothing is written.
+    """
+    from kbcli.clients import setup
+
+    def one(around: Surroundings, target: Target) -> Done:
+        return setup.take_out(around, target, write=write)
+
+    session = session_of(ctx)
+    session.writes = write
+    return _each(session, _named(clients, every=every), scope, one, write=write, is_left=False)
+
+
+@app.command("check", cls=HelpfulCommand)
+def check(
+    ctx: typer.Context,
+    clients: Annotated[list[str] | None, _CLIENTS] = None,
+    *,
+    every: Annotated[bool, _ALL] = False,
+    scope: Annotated[str, _SCOPE] = "",
+) -> int:
+    """Say of each part of each client how it is; the status is 1 where one is not as it should be.
+
+    Without CLIENT, those are checked of which something is installed. `kb doctor` starts their servers, too.
+    """
+    from kbcli.clients import checking
+    from kbcli.invocation import exits
+    from kbcli.messages.agents import part_line
+
+    session = session_of(ctx)
+    session.is_read_only = True
+    names = _named(clients, every=every, may_be_none=True)
+    around = surroundings_of(session, quiet=True)
+    found = checking.check(around, names, scope, session.env)
+    output = session.output
+    if output.is_json:
+        output.document({"clients": [one.as_json() for one in found]})
+    elif not found:
+        output.say("Nothing of KB is installed for a client here. `kb agents install CLIENT` shows what would be.")
+    else:
+        for client in found:
+            where = "" if client.program else " (its program is not on the PATH)" if client.has_program_name else ""
+            output.say(f"{client.title}{where}")
+            for part in client.parts:
+                output.say(part_line(part.part, part.state, str(part.path), part.problem))
+    return exits.VIOLATIONS if any(one.is_defect for one in found) else exits.DONE
+
+
+@app.command("print", cls=HelpfulCommand)
+def show(
+    ctx: typer.Context,
+    clients: Annotated[list[str] | None, _CLIENTS] = None,
+    *,
+    every: Annotated[bool, _ALL] = False,
+    scope: Annotated[str, _SCOPE] = "",
+) -> None:
+    """Print the files that a client needs, with nothing else in them; nothing is read or written."""
+    from kbcli.clients import setup
+    from kbcore.text.escaping import escape_controls, escape_lines
+
+    session = session_of(ctx)
+    session.is_read_only = True
+    output = session.output
+    around = surroundings_of(session)
+    found = [
+        one for client in _named(clients, every=every) for one in setup.targets(around, client, _fit(client, scope))
+    ]
+    if output.is_json:
+        output.document({"files": [{**_target_json(one), "text": one.part.put("")} for one in found]})
+        return
+    for one in found:
+        output.note(escape_controls(f"{one.client}: {one.part.name}, in {one.place.path}:"))
+        output.data(escape_lines(one.part.put("")))
+
+
+@app.command("hook", cls=HelpfulCommand)
+def hook(
+    ctx: typer.Context,
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help="The client that runs it.")],
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="session-start, pre-compact, pre-edit or on-read.")],
+) -> int:
+    """Answer the hook of a client; it is not typed.
+
+    Reads the client's JSON on standard input, and writes what `kb prime` says in the form that the client gives its
+    model as context; nothing where there is nothing to say. The status is always 0.
+    """
+    # The entry point has answered, but where options of `kb` are in front, which no client puts there.
+    del ctx, client, event
+    return 0
+
+
+def _named(clients: list[str] | None, *, every: bool, may_be_none: bool = False) -> list[str]:
+    """Return the clients that are meant. Raises: ``InvalidQuery``."""
+    from kbcli.clients import kinds
+    from kbcore.errors import InvalidQuery
+
+    if every:
+        return list(kinds.KINDS)
+    if not clients and not may_be_none:
+        raise InvalidQuery("No client is named.", hint=f"Name some of {', '.join(kinds.KINDS)}, or give --all.")
+    for client in clients or []:
+        kinds.find(client)
+    return list(dict.fromkeys(clients or []))
+
+
+def _fit(client: str, scope: str, *, is_one: bool = False) -> str:
+    """Return the scope to ask a client for: of many, one that has no such scope is asked for its own."""
+    from kbcli.clients import kinds
+
+    return scope if is_one or not scope or scope not in kinds.SCOPES or scope in kinds.find(client).places else ""
+
+
+def _each(session: Session, clients: Sequence[str], scope: str, use: Any, *, write: bool, is_left: bool = True) -> int:
+    """Do something with each part of clients; show what was done, and return the status of the first that failed."""
+    from kbcli.clients import setup
+    from kbcli.messages.agents import action_word, part_line
+    from kbcore.errors import KBError
+
+    around, output, status = surroundings_of(session), session.output, 0
+    listed: list[dict[str, Any]] = []
+    for client in clients:
+        targets = setup.targets(around, client, _fit(client, scope, is_one=len(clients) == 1))
+        if not output.is_json:
+            output.say(_title(client))
+        for target in targets:
+            path = str(target.place.path)
+            try:
+                done = use(around, target)
+            except KBError as error:
+                status = status or error.exit_status
+                listed.append({**_target_json(target), "action": "failed", "problem": error.as_json()})
+                if not output.is_json:
+                    output.say(part_line(target.part.name, "failed", path, f"{error.message} {error.hint}".strip()))
+                continue
+            listed.append({**_target_json(target), **_done_json(done, write=write)})
+            if not output.is_json:
+                word, why = action_word(done.action, done.state, write=write, is_left=is_left)
+                output.say(part_line(target.part.name, word, path, why))
+                if not write:
+                    show_difference(output, done.change.diff)
+    if output.is_json:
+        output.document({"written": write, "parts": listed})
+    elif not write:
+        output.note("Nothing was written; --write does so.")
+    return status
+
+
+def _title(client: str) -> str:
+    from kbcli.clients import kinds
+
+    return kinds.KINDS[client].title
+
+
+def _target_json(target: Target) -> dict[str, Any]:
+    return {"client": target.client, "part": target.part.name, "scope": target.scope, "path": str(target.place.path)}
+
+
+def _done_json(done: Done, *, write: bool) -> dict[str, Any]:
+    is_done = write or done.action in {"none", "kept"}
+    return {
+        "state": done.state,
+        "action": done.action if is_done else f"would be {done.action}",
+        "diff": done.change.diff,
+    }
+
+
+def show_difference(output: Output, lines: Iterable[str]) -> None:
+    """Show the lines of a difference."""
+    from kbcore.text.escaping import escape_controls
+
+    for line in lines:
+        style: Any = "green" if line.startswith("+") else "red" if line.startswith("-") else None
+        text = escape_controls(line)
+        output.say_as_it_is(output.styled(text, style) if style else text)
+
+
+def surroundings_of(
+    session: Session,
+    scopes: Sequence[Scope] = ("project", "user"),
+    *,
+    offering: Sequence[str] = (),
+    server_name: str = "kb",
+    quiet: bool = False,
+) -> Surroundings:
+    """Return where the clients of this call are set up, and which programs they are to run.
+
+    ``offering`` are options of the server. Raises: ``NotARepository``; ``GitUnusable``.
+    """
+    from kbcli.clients.setup import Surroundings
+    from kbcore import git
+    from kbcore.store.folders import CACHE, data_dir_of
+
+    repo = git.find_own_repository(session.start, session.env, **session.git_places)
+    home = session.env.get("HOME") or session.env.get("USERPROFILE")
+    notes = dict[str, None]()
+    servers: dict[Scope, Sequence[str]] = {
+        one: [*_command(session, one, "kb-mcp", "kbmcp.server", notes if one in scopes else {}), *offering]
+        for one in ("project", "user")
+    }
+    hooks: dict[Scope, Sequence[str]] = {
+        one: _command(session, one, "kb", "kbcli.app", {}) for one in ("project", "user")
+    }
+    for note in [] if quiet else notes:
+        session.output.note(note)
+    return Surroundings(
+        machine=session.machine,
+        worktree=repo.worktree if repo.has_worktree else None,
+        common_dir=repo.common_dir,
+        data_dir=data_dir_of(repo),
+        cache_dir=data_dir_of(repo) / CACHE,
+        home=Path(home) if home and Path(home).is_absolute() else None,
+        platform=_platform(),
+        server_command=servers,
+        hook_command=hooks,
+        server_name=server_name,
+    )
+
+
+def _command(session: Session, scope: Scope, name: str, module: str, notes: dict[str, None]) -> list[str]:
+    """Return what starts a program: this very one by its path, or by its name in a file that others share."""
+    import shutil
+    import sys
+
+    from kbcore.text.escaping import escape_controls
+
+    own = Path(sys.executable).with_name(name)
+    found = shutil.which(name, path=session.env.get("PATH"))
+    if scope == "project" and found and own.is_file() and Path(found).samefile(own):
+        return [name]
+    if own.is_file():
+        if scope == "project":
+            why = f"the {name} on your PATH is another one ({found})" if found else f"{name} is not on your PATH"
+            notes[escape_controls(f"note: {why}, so the file names this one by its path on this machine.")] = None
+        return [str(own)]
+    return [sys.executable, "-m", module]
+
+
+def _platform() -> str:
+    import sys
+
+    return sys.platform
+
+
+def checked_name(name: str) -> str:
+    """Return the name for the server. Raises: ``InvalidQuery``; clients make tool names of it."""
+    import re
+
+    from kbcore.errors import InvalidQuery
+    from kbcore.text.escaping import in_quotes
+
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", name) or "__" in name:
+        hint = "Take at most 32 letters, digits, - and _, without two _ in a row."
+        raise InvalidQuery(f"{in_quotes(name)} cannot be the name of a server.", hint=hint)
+    return name

@@ -1,0 +1,138 @@
+"""``kb uninstall``: take KB out of a repository, and out of the user's folders what is of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kbcli.invocation.context import session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kbcli.clients.setup import Target
+    from kbcli.invocation.context import Session
+    from kbcore.errors import KBError
+    from kbcore.maintenance.uninstalling import Removal
+
+_WHY: Final = {
+    "journals": "holds the journals, of which there is no other copy; they stay",
+    "not_in_git": "is not in git as it is; it stays",
+    "other_repositories": "is used by other repositories; it stays",
+}
+
+
+def run(
+    ctx: typer.Context,
+    *,
+    delete_all: Annotated[
+        bool, typer.Option("--delete-all", help="Delete also journals, and settings that git does not have.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
+) -> int:
+    """Take KB out of a repository.
+
+    That is git hooks, what clients need, settings, caches, and what is in your home of it. Shows what goes and what
+    stays, and asks. Journals stay unless you say otherwise, with the notes that protect them:
+    `kb init` takes them up again. Settings and change files stay where git does not have them as they are. Files of
+    clients go back to what they were before, to the byte, unless they were changed since. End servers, watchers and
+    agents of KB in the repository first. In other clones, and for other users, nothing changes.
+    """
+    from kbcli import hooks
+    from kbcli.clients import removing, setup
+    from kbcli.commands.agents import surroundings_of
+    from kbcli.invocation import exits
+    from kbcore import git
+    from kbcore.errors import KBError
+    from kbcore.maintenance import uninstalling
+    from kbcore.store.pool import StorePool
+    from kbcore.store.workspace import Workspace
+
+    session = session_of(ctx)
+    output = session.output
+    around = surroundings_of(session, quiet=True)
+    # Not the workspace of the session: at the end that would be looked at again, and set right.
+    repo = git.find_own_repository(session.start, session.env, **session.git_places)
+    workspace = Workspace(repo, session.machine, StorePool(), settles=False)
+    found = list(removing.targets_of(around))
+    parts: list[Target] = [one for one in found if not isinstance(one, tuple)]
+    failed: list[tuple[Target, KBError]] = [one for one in found if isinstance(one, tuple)]
+    planned = uninstalling.plan(workspace, deletes_all=delete_all, is_last=True)
+    events = [one for one in hooks.status(repo, session.env) if one.state not in {"absent", "foreign"}]
+    if not _is_wanted(session, planned, parts, [f"{one.event} in {one.path}" for one in events], yes=yes):
+        return exits.DONE
+    session.writes = True
+    results = hooks.uninstall(repo, session.env)
+    done: list[Target] = []
+    changed: list[Target] = []
+    for target in parts:
+        try:
+            is_kept = setup.take_out(around, target, write=True).action == "kept"
+        except KBError as error:
+            failed.append((target, error))
+        else:
+            (changed if is_kept else done).append(target)
+    planned = uninstalling.plan(workspace, deletes_all=delete_all, is_last=not removing.leave(around))
+    uninstalling.carry_out(workspace, planned)
+    if output.is_json:
+        said = {**_as_json(planned, done, failed), "changed_by_hand": [str(one.place.path) for one in changed]}
+        output.document({"done": True, **said, "hooks": [one.as_json() for one in results]})
+    else:
+        _show_done(session, planned, changed, failed)
+    status = next((error.exit_status for _, error in failed), exits.VIOLATIONS if changed else exits.DONE)
+    return status or exits.status_of_hooks(results)
+
+
+def _is_wanted(
+    session: Session, planned: Removal, parts: Sequence[Target], events: Sequence[str], *, yes: bool
+) -> bool:
+    """Show what would be done, and return whether it is to be done."""
+    from kbcore.text.escaping import escape_controls
+
+    output = session.output
+    if output.is_json:
+        if not yes:
+            output.document({"done": False, **_as_json(planned, parts, []), "hooks": list(events)})
+        return yes
+    for event in events:
+        output.say(escape_controls(f"git hook     {event}"))
+    for target in parts:
+        output.say(escape_controls(f"{target.part.name.ljust(12)} of {target.client} in {target.place.path}"))
+    for path in planned.paths:
+        output.say(escape_controls(f"delete       {path}"))
+    for one in planned.kept:
+        output.say(escape_controls(f"keep         {one.path}: it {_WHY[one.reason]}"))
+    if not (events or parts or planned.paths):
+        output.say("Nothing of KB is here.")
+        return False
+    if yes:
+        return True
+    if output.is_interactive and typer.confirm("Take this out?", err=True):
+        return True
+    output.note("Nothing was changed. `kb uninstall --help` says how to do it without being asked.")
+    return False
+
+
+def _show_done(
+    session: Session, planned: Removal, changed: Sequence[Target], failed: Sequence[tuple[Target, KBError]]
+) -> None:
+    from kbcore.text.escaping import escape_controls
+
+    output = session.output
+    for target, error in failed:
+        output.warn(escape_controls(f"{target.place.path}: {error.message} {error.hint}".strip()))
+    for target in changed:
+        output.warn(escape_controls(f"{target.place.path}: the block of KB was changed by hand; take it out by hand."))
+    stays = "; its journals are where they were" if any(one.reason == "journals" for one in planned.kept) else ""
+    left = " What could not be taken out is named above." if failed or changed else ""
+    output.say(f"KB is taken out of this repository{stays}.{left}")
+
+
+def _as_json(planned: Removal, parts: Sequence[Target], failed: Sequence[tuple[Target, KBError]]) -> dict[str, Any]:
+    return {
+        "parts": [{"client": one.client, "part": one.part.name, "path": str(one.place.path)} for one in parts],
+        "failed": [{"path": str(one.place.path), "error": error.as_json(writes=True)} for one, error in failed],
+        "deleted": [str(one) for one in planned.paths],
+        "kept": [{"path": str(one.path), "reason": one.reason} for one in planned.kept],
+    }
