@@ -47,6 +47,7 @@ from kbcore.errors import (
 )
 from kbcore.errors.remedies import kb
 from kbcore.git.commands import run_git
+from kbcore.ids import NUMBER_MARK
 from kbcore.model.bare_links import resolve
 from kbcore.model.changeset import digest_of
 from kbcore.model.concepts import DEFINING, ORIGIN
@@ -99,7 +100,7 @@ class Found:
             hint = "Change its `name`, which may differ from the id; MERGE of KIP joins it with another concept."
             raise InvalidQuery(message, hint=hint)
         for taken in view.nodes([new]):
-            hint = f"Choose another one; `PREFIX-{numbering.MARK}` is replaced by the next free number."
+            hint = f"Choose another one; `PREFIX-{NUMBER_MARK}` is replaced by the next free number."
             raise IntegrityViolation(f"{in_quotes(new)} is the id of a {taken.type} already.", hint=hint)
         holder = view.renamed([new]).get(new, old)
         if holder != old:
