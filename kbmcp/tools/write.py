@@ -30,7 +30,7 @@ _INSIDE: Final[dict[type, frozenset[str]]] = {
 }
 """The arguments of each tool that are read as its changeset."""
 _NO_DRY_SYNC: Final = "A dry run records nothing, so `sync` contradicts `dry_run`."
-_RENAME_ALONE: Final = "A rename is a record of its own: one a call, and nothing else in it."
+_RENAME_ALONE: Final = "A rename is a record of its own: one a call, and no entities or edges with it."
 _ANY: Final = "Give `entities`, `edges` or both; or `rename`, or `sync` true."
 _OF_CHANGESET: Final = ("message", "changeset_id", "expected_seq", "mode")
 """The arguments that apply to a changeset only: the record of a sync has a message and an id of its own."""
@@ -94,12 +94,12 @@ def _read(
     for name, value in renames.items():
         if not isinstance(value, str):
             problems.append(Problem("$.rename", "wrong_type", f"The new id of {in_quotes(name)} is no text.", ""))
-    if renames and (len(renames) > 1 or changeset.size or syncs):
+    if renames and (len(renames) > 1 or changeset.size):
         problems.append(Problem("$.rename", "contradiction", _RENAME_ALONE, "Send anything else in another call."))
     if renames and request.get("mode", "upsert") != "upsert":
         message = "`mode` says how entities are written, and a rename writes none."
         problems.append(Problem("$.mode", "contradiction", message, "Leave it out."))
-    if syncs and not changeset.size:
+    if syncs and not (changeset.size or renames):
         problems += _misfits_of_sync(request)
     if (syncs or renames) and not problems:
         changeset = msgspec.structs.replace(
@@ -126,7 +126,7 @@ def apply_request(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:
     Raises: everything that ``kbcore.store.apply.apply_changeset`` raises and, where files are to be recorded first, a
     sync.
     """
-    if asked.rename and not asked.changeset.problems:
+    if asked.rename and not (asked.changeset.problems or asked.sync):
         return _renamed(call, *asked.rename, asked.changeset)
     if not asked.sync:
         return answer_of(call, _applied(call, asked))
@@ -138,13 +138,17 @@ def apply_request(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:
     answer = sync(call.workspace, call.branch, call.author, SyncOptions())
     synced, said = answer.outcome, _said_of_files(call, answer)
     recorded = f"What the files say was recorded first, up to seq {synced.seq}."
-    if not asked.changeset.size:
+    if not (asked.changeset.size or asked.rename):
         return answer_of(call, msgspec.structs.replace(synced, warnings=said))
     try:
+        if asked.rename:
+            call.notes.extend((recorded, *said))
+            return _renamed(call, *asked.rename, asked.changeset)
         written = _applied(call, asked)
     except KBError as error:
         error.written_before = recorded
-        call.notes.extend(said[:_MOST_BESIDE_ERROR])
+        if not asked.rename:
+            call.notes.extend(said[:_MOST_BESIDE_ERROR])
         raise
     shown = answer_of(call, msgspec.structs.replace(written, warnings=(*said, *written.warnings)))
     return shown | {"note": f"{recorded} {shown.get('note', '')}".strip()}
