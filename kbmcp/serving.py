@@ -41,6 +41,7 @@ from kbmcp.resources.prompt_guidance import instructions
 from kbmcp.resources.subscriptions import Subscriptions
 from kbmcp.tools import tool_list
 from kbmcp.tools.call import Client, ServerOptions, Service
+from kbmcp.tools.confirming import InputNeeded, Questions
 from kbmcp.tools.refusals import must_be
 from kbmcp.tools.run_call import Tool, bug, run_tool
 from kbmcp.tools.type_listing import Listing
@@ -56,6 +57,7 @@ class Live(msgspec.Struct, frozen=True):
     listing: Listing
     tools: Mapping[str, Tool]
     """Those that are offered, by name."""
+    questions: Questions
     tasks: TaskGroup
     """Tasks that run besides the requests; they end with the server."""
 
@@ -174,7 +176,7 @@ def server_for(options: ServerOptions) -> Server[Live]:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(subscriptions.watch)
-                yield Live(service, subscriptions, listing, tool_list.by_name(service), tasks)
+                yield Live(service, subscriptions, listing, tool_list.by_name(service), Questions(), tasks)
                 tasks.cancel_scope.cancel()
         finally:
             service.close()
@@ -277,12 +279,18 @@ async def _list_tools(ctx: Context, _: types.PaginatedRequestParams | None) -> t
     return types.ListToolsResult(tools=tool_list.listed(live.service, names))
 
 
-async def _call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+async def _call_tool(
+    ctx: Context, params: types.CallToolRequestParams
+) -> types.CallToolResult | types.InputRequiredResult:
     live = ctx.lifespan_context
     tool = live.tools.get(params.name)
     if tool is None:
         raise MCPError(code=types.INVALID_PARAMS, message=tool_list.why_none(live.service, params.name))
-    answer = await run_tool(live.service, tool, params.arguments or {}, _client(ctx))
+    client = msgspec.structs.replace(_client(ctx), ask=live.questions.asker(ctx, params))
+    try:
+        answer = await run_tool(live.service, tool, params.arguments or {}, client)
+    except InputNeeded as needed:
+        return needed.result
     if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and live.listing.is_changed():
         await ctx.session.send_tool_list_changed()
     return answer

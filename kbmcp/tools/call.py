@@ -46,6 +46,7 @@ T = TypeVar("T")
 
 _MAX_CLIENT_CHARS: Final = 80
 _MAX_REPOSITORY_CHARS: Final = 60
+THIS_SESSION: Final = "this"
 _CALLS_AT_ONCE: Final = 24
 """Threads for calls. Only a call that is admitted at its branch keeps one for long: a writer and
 ``MAX_VIEWS`` readers."""
@@ -90,6 +91,10 @@ class Client(msgspec.Struct, frozen=True):
     report: Report | None = None
     author: Author | None = None
     """Who writes, where that is known and does not follow from the client's name."""
+    ask: Callable[[str], Awaitable[bool]] | None = None
+    """Asks the person behind the client, and returns whether that person confirms; None where the client does not."""
+    confirmed: str = ""
+    """The question that the person has confirmed for this call."""
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -127,11 +132,17 @@ class Call(msgspec.Struct, frozen=True):
     """Notices for the answer of this call only."""
     prolog: PrologConnection | None = None
     """The Prolog workspace, where the server offers it."""
+    confirmed: str = ""
+    """The question that a person has confirmed."""
 
     @property
     def store(self) -> BranchStore:
         """Return what answers for the branch now: another store before the first record than after it."""
         return self.workspace.store(self.branch)
+
+    def session_named(self, name: str) -> str:
+        """Return the id of the session that a client names: ``this`` is that of its connection."""
+        return self.author.session if name == THIS_SESSION else name
 
     @property
     def answered_from(self) -> dict[str, str]:
@@ -246,6 +257,7 @@ class Service:
                 has_core=self.options.has_core,
                 notes=notes,
                 prolog=self.prolog,
+                confirmed=client.confirmed,
             )
 
     def _left_over(self, workspace: Workspace, branch: str) -> str:

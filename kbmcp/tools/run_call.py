@@ -19,13 +19,13 @@ import mcp_types as types
 import msgspec
 
 from kbcore import progress
-from kbcore.errors import Interrupted, InvalidQuery, KBError, LimitExceeded, Problem
+from kbcore.errors import Interrupted, InvalidQuery, KBError, LimitExceeded, NeedsPerson, Problem
 from kbcore.limits import MIB
 from kbcore.process import interrupting
 from kbcore.process.interrupting import CurrentWork, Stopped
 from kbcore.process.system_limits import check_room, exhausted
 from kbmcp.protocol.call_queue import Ticket
-from kbmcp.tools import answers, hints
+from kbmcp.tools import answers, confirming, hints
 from kbmcp.tools.answers import Payload
 from kbmcp.tools.call import Arrival, Client, Report, ServerOptions, Service
 from kbmcp.tools.refusals import explain, refused_arguments
@@ -106,8 +106,18 @@ async def run_tool(service: Service, tool: Tool, arguments: Mapping[str, Any], c
     read = partial(_read_arguments, service, tool, arguments)
     if not tool.needs_branch:
         return tool.finish(_answer_alone(service, tool, read))
-    async with service.prolog_turn if tool.takes_turn(arguments) else nullcontext():
-        return tool.finish(await run_call(service, client, tool.key, read, tool.run, writes=tool.writes == "always"))
+
+    async def run(client: Client) -> CallResult:
+        async with service.prolog_turn if tool.takes_turn(arguments) else nullcontext():
+            return await run_call(service, client, tool.key, read, tool.run, writes=tool.writes == "always")
+
+    outcome = await run(client)
+    if isinstance(outcome.error, NeedsPerson) and client.ask is not None:
+        if await client.ask(outcome.error.question):
+            outcome = await run(msgspec.structs.replace(client, confirmed=outcome.error.question))
+        else:
+            outcome.payload["error"]["hint"] = confirming.NOT_CONFIRMED
+    return tool.finish(outcome)
 
 
 def _answer_alone(service: Service, tool: Tool, read: Callable[[], ClientRequest]) -> CallResult:
