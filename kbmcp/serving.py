@@ -35,6 +35,7 @@ from kbcore import __version__, gc_pause
 from kbcore.clock import SystemClock
 from kbcore.errors import ResourceLimit
 from kbcore.text.escaping import escape_controls
+from kbmcp.protocol.log_messages import ClientLog
 from kbmcp.protocol.stdio import END_OF_INPUT, STOP, Pipes
 from kbmcp.resources import completion, prompts, resource_list
 from kbmcp.resources.prompt_guidance import instructions
@@ -58,6 +59,7 @@ class Live(msgspec.Struct, frozen=True):
     tools: Mapping[str, Tool]
     """Those that are offered, by name."""
     questions: Questions
+    log: ClientLog
     tasks: TaskGroup
     """Tasks that run besides the requests; they end with the server."""
 
@@ -176,7 +178,7 @@ def server_for(options: ServerOptions) -> Server[Live]:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(subscriptions.watch)
-                yield Live(service, subscriptions, listing, tool_list.by_name(service), Questions(), tasks)
+                yield Live(service, subscriptions, listing, tool_list.by_name(service), Questions(), ClientLog(), tasks)
                 tasks.cancel_scope.cancel()
         finally:
             service.close()
@@ -200,6 +202,7 @@ def server_for(options: ServerOptions) -> Server[Live]:
         on_completion=_complete,
     )
     server.middleware.append(partial(_name_wrong_params, server))
+    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, _set_log_level)
     server.add_notification_handler(END_OF_INPUT, types.NotificationParams, _end_streams)
     server.add_notification_handler(STOP, types.NotificationParams, _stop)
     return server
@@ -291,9 +294,15 @@ async def _call_tool(
         answer = await run_tool(live.service, tool, params.arguments or {}, client)
     except InputNeeded as needed:
         return needed.result
+    await live.log.note_answer(ctx, params.name, answer.structured_content or {})
     if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and live.listing.is_changed():
         await ctx.session.send_tool_list_changed()
     return answer
+
+
+async def _set_log_level(ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+    ctx.lifespan_context.log.level = params.level
+    return types.EmptyResult()
 
 
 async def _list_resources(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:

@@ -29,6 +29,7 @@ from kbmcp.tools import argument_models, check, logic, query, sleep
 from kbmcp.tools import context as contexts
 from kbmcp.tools.answers import DATA_NOTE, PAGE_CHARS, Payload, cut_deep, length_of, text_of
 from kbmcp.tools.call import Call, Client, Service
+from kbmcp.tools.entities_read import EntitiesRead, read_json
 from kbmcp.tools.run_call import ClientRequest, run_call
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _ENCODED: Final = re.compile(rb"[^A-Za-z0-9._~-]")
 _NO_SUCH_RESOURCE: Final = -32002
 """The error code of the revisions with a handshake; later ones use that of wrong parameters."""
 
-What = Literal["head", "schema", "check", "work", "snapshot", "symbols", "entity", "context", "page", "tools"]
+What = Literal["head", "schema", "check", "read", "work", "snapshot", "symbols", "entity", "context", "page", "tools"]
 
 PAGES: Final = {**MEMORY_GUIDES, "kip_syntax": REFERENCE, **LOGIC_PAGES}
 """By the name of the resource; each memory prompt includes the reference."""
@@ -168,6 +169,12 @@ RESOURCES: Final[dict[What, Resource]] = {
         "kb://schema", "Schema", "The types of entities and edges: KB's own and the project's.", _schema
     ),
     "check": Resource("kb://check", "Check", "What breaks the rules, worst first.", _check),
+    "read": Resource(
+        "kb://read",
+        "What was read",
+        "What others have changed of the entities that this connection was shown. Who follows it is notified of each.",
+        lambda call, _: read_json(call, call.reads or EntitiesRead()),
+    ),
     "work": Resource(
         "kb://kip/work",
         "Work on the memory",

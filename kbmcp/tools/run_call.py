@@ -34,6 +34,9 @@ MAX_ARGUMENT_BYTES: Final = 4 * MIB
 EVERY_S: Final = 0.5
 """The time before the first progress notification of a call, and the interval of further ones."""
 
+_ADVICE_CHARS: Final = 300
+"""More than the advice takes."""
+
 Run = Callable[[Any, Any, list[Problem]], Payload]
 """Carries out what was read on the open branch, a ``Call``; None for a tool that needs no branch. It gets what is wrong
 with it, adds what it finds itself, and refuses the call."""
@@ -117,7 +120,21 @@ async def run_tool(service: Service, tool: Tool, arguments: Mapping[str, Any], c
             outcome = await run(msgspec.structs.replace(client, confirmed=outcome.error.question))
         else:
             outcome.payload["error"]["hint"] = confirming.NOT_CONFIRMED
-    return tool.finish(outcome)
+    takes_advice = tool.toolset == "core" and not arguments.get("context") and client.author is None
+    return tool.finish(_advised(service, outcome) if takes_advice else outcome)
+
+
+def _advised(service: Service, outcome: CallResult) -> CallResult:
+    """Return the outcome with the standing advice, where it is the first answer of the connection that has room for it.
+
+    An answer within a budget of tokens has none, nor has an error, or what a program asks.
+    """
+    if service.has_advised or outcome.error is not None:
+        return outcome
+    if answers.length_of(outcome.payload) > answers.PAGE_CHARS - _ADVICE_CHARS:
+        return outcome
+    advice = service.take_advice()
+    return msgspec.structs.replace(outcome, payload=outcome.payload | {"advice": advice}) if advice else outcome
 
 
 def _answer_alone(service: Service, tool: Tool, read: Callable[[], ClientRequest]) -> CallResult:
@@ -234,6 +251,7 @@ class _Attempt:
                 payload = {"repository": call.repository} | found | call.answered_from
                 if service.after_read and not request.writes:  # after a write, reading would first publish the view
                     service.after_read(call, payload)
+                    call.notes.append(service.reads.note(call, payload))
                 news = service.news(call)
             except KBError:
                 around |= _noted({}, service.news(call), service.options)

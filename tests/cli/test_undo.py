@@ -110,7 +110,7 @@ def test_an_hour_is_taken_back_of_the_user_alone_and_a_dry_run_names_the_records
     user.setenv("KB_ACTOR", "ann")
     shown = kb("revert", "--since", "1h", "--dry-run")
     assert shown.out == "Would change main at seq 6: 3 deleted.\n"
-    assert "3 records by 'ann': seq 2, seq 4 and seq 6." in shown.err
+    assert "3 records by 'ann': seq 2, seq 4, seq 6." in shown.err
     assert kb("revert", "--since", "1h").status == 0
     assert scenarios(kb) == ["S-1", "S-3"]
 
