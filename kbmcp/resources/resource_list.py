@@ -29,7 +29,6 @@ from kbmcp.tools import argument_models, check, logic, query, sleep
 from kbmcp.tools import context as contexts
 from kbmcp.tools.answers import DATA_NOTE, PAGE_CHARS, Payload, cut_deep, length_of, text_of
 from kbmcp.tools.call import Call, Client, Service
-from kbmcp.tools.entities_read import EntitiesRead, read_json
 from kbmcp.tools.run_call import ClientRequest, run_call
 
 if TYPE_CHECKING:
@@ -122,6 +121,17 @@ def _check(call: Call, _: str) -> Payload:
     return check.check(call, argument_models.CheckArguments(), [])
 
 
+def _read(call: Call, _: str) -> Payload:
+    reads = call.reads
+    changed = reads.changed(call.branch, call.store, call.author.session) if reads else []
+    return {
+        "branch": call.branch,
+        "seq": call.store.head().seq,
+        "read": len(reads.ids(call.branch)) if reads else 0,
+        "changed": [one.as_json() for one in changed],
+    }
+
+
 def _entity(call: Call, key: str) -> Payload:
     from kbcore.store.apply import nearest_id
 
@@ -173,7 +183,7 @@ RESOURCES: Final[dict[What, Resource]] = {
         "kb://read",
         "What was read",
         "What others have changed of the entities that this connection was shown. Who follows it is notified of each.",
-        lambda call, _: read_json(call, call.reads or EntitiesRead()),
+        _read,
     ),
     "work": Resource(
         "kb://kip/work",

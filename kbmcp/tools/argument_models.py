@@ -36,7 +36,6 @@ _NUMBER: Final = {"x-number": True}
 """The mark of what is published as a whole number, although a text is understood, for the same reason."""
 
 _IS_RARE: Final[dict[str, Any]] = {"x-rare": True}
-_RARE: Final = Field(json_schema_extra=_IS_RARE)
 """The mark of what is understood and rarely needed: the listing names it, and no more."""
 
 _TEXT_OR_TEXTS: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
@@ -50,6 +49,12 @@ def _without_default(schema: Schema) -> None:
     del schema["default"]
 
 
+def _rare(description: str = "", marks: Mapping[str, Any] | None = None) -> Any:
+    """Return the field of an argument that is rarely needed."""
+    return Field(description=description or None, json_schema_extra={**_IS_RARE, **(marks or {})})
+
+
+_RARE: Final = _rare()
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -84,8 +89,8 @@ class QueryArguments(_Model):
     edges: Annotated[bool, _RARE] = False
     provenance: Annotated[bool, _RARE] = False
     count: Annotated[bool, _RARE] = False
-    at: Annotated[int | str | None, _RARE] = None
-    sort: Annotated[str, _RARE] = ""
+    at: Annotated[int | str | None, _rare("seq, time, revision", _TEXT)] = None
+    sort: Annotated[str, _rare("KEY, -KEY")] = ""
     fields: Texts = []
     body: Annotated[bool, _RARE] = False
     coverage: Annotated[bool, _RARE] = False
@@ -133,8 +138,8 @@ class UpsertArguments(_Model):
     entities: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EntityShape"})] = []
     edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeShape"})] = []
     message: str = ""
-    changeset_id: Annotated[str, _RARE] = ""
-    expected_seq: Annotated[int | None, _RARE] = None
+    changeset_id: Annotated[str, _rare("applied once")] = ""
+    expected_seq: Annotated[int | None, _rare("if unchanged")] = None
     mode: Annotated[Mode, _RARE] = "upsert"
     expect_branch: Annotated[str, _RARE] = ""
     dry_run: Annotated[bool, _RARE] = False
@@ -160,6 +165,7 @@ class DeleteArguments(_Model):
     entities: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EntityKey"})] = []
     edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeKey", **_IS_RARE})] = []
     cascade: Annotated[bool, _RARE] = False
+    purge: Annotated[bool, _rare("also out of the history; a person confirms")] = False
     message: Annotated[str, _RARE] = ""
     expect_branch: Annotated[str, _RARE] = ""
     dry_run: Annotated[bool, _RARE] = False
@@ -174,7 +180,7 @@ class CheckArguments(_Model):
     severity: Annotated[Literal["error", "warning"] | None, _RARE] = None
     statistics: Annotated[bool, _RARE] = False
     since: Annotated[int | str | None, Field(json_schema_extra=_TEXT)] = None
-    against: Annotated[str | None, _RARE] = None
+    against: Annotated[str | None, _rare("REF to merge", _TEXT)] = None
     actor: Annotated[str, _RARE] = ""
     session: Annotated[str, _RARE] = ""
     limit: Annotated[int | None, _RARE] = None
@@ -190,7 +196,7 @@ class HistoryArguments(_Model):
     seq: Annotated[int | str | None, Field(json_schema_extra=_NUMBER)] = None
     to: Annotated[int | str | None, Field(json_schema_extra=_TEXT)] = None
     since: Annotated[int | str | None, Field(description="1h, yesterday", json_schema_extra=_TEXT)] = None
-    until: Annotated[int | str | None, _RARE] = None
+    until: Annotated[int | str | None, _rare("", _TEXT)] = None
     actor: Annotated[str, _RARE] = ""
     session: Annotated[str, _RARE] = ""
     limit: Annotated[int, _RARE] = 20

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kbcore.errors import KBError
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import some_of
-from kbmcp.tools.answers import Payload
 
 if TYPE_CHECKING:
+    from kbcore.store.branch_store import BranchStore
     from kbcore.view.view import View
-    from kbmcp.tools.call import Call
 
 MOST_READ: Final = 1_000
 """Entities of a branch that are remembered."""
@@ -61,19 +60,19 @@ class EntitiesRead:
         with self._gate:
             return [*self._seqs.get(branch, {})]
 
-    def note(self, call: Call, answer: Mapping[str, Any]) -> str:
+    def note(self, branch: str, store: BranchStore, session: str, answer: Mapping[str, Any]) -> str:
         """Remember what an answer shows, and return what others have changed of what was shown before; "" for nothing.
 
-        An answer of an earlier state is not remembered.
+        An answer of an earlier state is not remembered. ``session`` is that of the connection.
         """
         try:
-            head = call.store.head().seq
-            changed = self.changed(call) if self._is_behind(call.branch, head) else []
+            head = store.head().seq
+            changed = self.changed(branch, store, session) if self._is_behind(branch, head) else []
         except KBError:  # the call is answered; the next one says what is wrong with the store
             return ""
         with self._gate:
-            self._looked[call.branch] = head
-            seqs = self._seqs.setdefault(call.branch, {})
+            self._looked[branch] = head
+            seqs = self._seqs.setdefault(branch, {})
             seqs |= {one.id: one.seq for one in changed if one.id in seqs}
             if answer.get("seq") == head:
                 for key in _shown(answer):
@@ -85,18 +84,18 @@ class EntitiesRead:
                 del self._seqs[other]
         return _words(changed)
 
-    def changed(self, call: Call) -> list[ChangedSince]:
+    def changed(self, branch: str, store: BranchStore, session: str) -> list[ChangedSince]:
         """Return what others have changed of what was shown. Raises: as reading the store."""
         with self._gate:
-            seqs = dict(self._seqs.get(call.branch, {}))
+            seqs = dict(self._seqs.get(branch, {}))
         if not seqs:
             return []
 
         def found(view: View) -> list[ChangedSince]:
-            rows = view.rows(_CHANGED, [[*seqs], [*seqs.values()], call.author.session])
+            rows = view.rows(_CHANGED, [[*seqs], [*seqs.values()], session])
             return [ChangedSince(*row) for row in rows]
 
-        return call.store.read(found)
+        return store.read(found)
 
     def _is_behind(self, branch: str, head: int) -> bool:
         with self._gate:
@@ -118,13 +117,3 @@ def _words(changed: Sequence[ChangedSince]) -> str:
         for one in changed
     ]
     return f"Others changed what you have read: {some_of(said, _MOST_NAMED)}."
-
-
-def read_json(call: Call, reads: EntitiesRead) -> Payload:
-    """Return how much the connection has read, and what others have changed of it since."""
-    return {
-        "branch": call.branch,
-        "seq": call.store.head().seq,
-        "read": len(reads.ids(call.branch)),
-        "changed": [one.as_json() for one in reads.changed(call)],
-    }

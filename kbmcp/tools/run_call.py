@@ -251,7 +251,7 @@ class _Attempt:
                 payload = {"repository": call.repository} | found | call.answered_from
                 if service.after_read and not request.writes:  # after a write, reading would first publish the view
                     service.after_read(call, payload)
-                    call.notes.append(service.reads.note(call, payload))
+                    call.notes.append(service.reads.note(call.branch, call.store, call.author.session, payload))
                 news = service.news(call)
             except KBError:
                 around |= _noted({}, service.news(call), service.options)

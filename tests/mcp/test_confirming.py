@@ -12,6 +12,7 @@ from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
 
 from tests.mcp.agents import MODES, ROOT, SERVER, WAIT_S, Agent, agent, raw, server_env
+from tests.support.repository.places import stores_at
 from tests.support.repository.project import Project
 
 
@@ -146,3 +147,47 @@ def test_a_server_ends_while_a_person_is_being_asked(contested):
         server.call(1, "kb_history", FORCED)
         server._next(lambda one: one.get("method") == "elicitation/create", "a question", WAIT_S)
         assert server.close() == 0
+
+
+SECRET = "the words that must go"
+
+
+@pytest.fixture
+def leaked(project: Project) -> Project:
+    """Return a project in which an entity has a text in two records that must go."""
+    project.apply(entities=[{"id": "A", "type": "req", "title": SECRET, "status": "open"}])
+    project.apply(entities=[{"id": "A", "type": "req", "title": "t", "status": "open"}])
+    return project
+
+
+def journals(project: Project) -> str:
+    return "".join(path.read_text() for path in stores_at(project.root).rglob("*.jsonl"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_entity_is_purged_from_the_history_only_where_a_person_confirms_it(leaked, mode):
+    person, call = confirming(), {"entities": [{"id": "A", "expected_version": 2}], "purge": True}
+    with asked(leaked, mode, person) as found:
+        shown = found.call("kb_delete", **call, dry_run=True)
+        assert (shown["applied"], shown["deleted"], shown["purge"]["stores"]) == (False, ["A"], 1)
+        assert person.asked == []
+        done = found.call("kb_delete", **call)
+        assert (done["deleted"], done["purge"]["ok"]) == (["A"], True)
+        assert found.call("kb_query")["total"] == 0
+        assert found.call("kb_upsert", entities=[{"type": "note", "title": "still there"}])["created"] == ["NOTE-1"]
+    [question] = person.asked
+    assert "to delete 'A' and to take its values out of 2 records of 1 store" in question
+    assert SECRET not in journals(leaked)
+
+
+def test_nothing_is_purged_without_a_person_or_of_several_entities(leaked):
+    with agent(leaked.root) as found:
+        before = journals(leaked)
+        refused = found.refused("kb_delete", entities=[{"id": "A", "expected_version": 2}], purge=True)
+        assert refused["code"] == "needs_person"
+        stale = found.refused("kb_delete", entities=[{"id": "A", "expected_version": 1}], purge=True)
+        assert stale["code"] == "stale_base"
+        two = [{"id": key, "expected_version": 1} for key in ("A", "B")]
+        assert found.refused("kb_delete", entities=two, purge=True)["details"][0]["path"] == "$.purge"
+        assert journals(leaked) == before
+        assert SECRET in before

@@ -113,7 +113,7 @@ def test_the_arguments_are_those_of_the_contract(each_era):
     assert found["kb_query"] == set(asked.split())
     changeset = {"changeset_id", "message", "expected_seq", "mode", "dry_run", "entities", "edges"}
     assert found["kb_upsert"] == changeset | {"expect_branch", "sync", "rename"}
-    assert found["kb_delete"] == {"entities", "edges", "cascade", "message", "dry_run", "expect_branch"}
+    assert found["kb_delete"] == {"entities", "edges", "cascade", "purge", "message", "dry_run", "expect_branch"}
     asked = "rules ids paths severity statistics since against actor session limit cursor"
     assert found["kb_check"] == set(asked.split())
     asked = "action id field seq to since until actor session limit cursor message dry_run force files expect_branch"
