@@ -49,7 +49,7 @@ _MAX_CLIENT_CHARS: Final = 80
 _MAX_REPOSITORY_CHARS: Final = 60
 THIS_SESSION: Final = "this"
 _ADVICE: Final = (
-    "Before you edit a file, ask {kb_query} with context.paths. Remember by {kb_upsert}: a note or task needs type and "
+    "Before you edit a file, ask {kb_query} with context.paths. Remember by {kb_upsert}; a note or task needs type and "
     "title. Then {kb_check}. {kb_history} with revert and since undoes your own."
 )
 _READING_ADVICE: Final = (
