@@ -24,6 +24,9 @@ DETACHED_PREFIX: Final = "detached:"
 MAX_DIRECTORY_CHARS: Final = 200
 """Longest directory name of a branch; file systems stop at 255 bytes, and temporary names add to it."""
 
+NUMBER_MARK: Final = "{n}"
+"""The end of an id whose number is to be allocated: ``REQ-{n}``, and ``REQ-{n2}`` for one more in the same request."""
+
 _REMEMBERED_IDS: Final = 16_384
 """Ids of edges that are remembered: reading, checking and folding a record each ask for those of its edges.
 

@@ -35,12 +35,14 @@ from kbcore import __version__, gc_pause
 from kbcore.clock import SystemClock
 from kbcore.errors import ResourceLimit
 from kbcore.text.escaping import escape_controls
+from kbmcp.protocol.log_messages import ClientLog
 from kbmcp.protocol.stdio import END_OF_INPUT, STOP, Pipes
 from kbmcp.resources import completion, prompts, resource_list
 from kbmcp.resources.prompt_guidance import instructions
 from kbmcp.resources.subscriptions import Subscriptions
 from kbmcp.tools import tool_list
 from kbmcp.tools.call import Client, ServerOptions, Service
+from kbmcp.tools.confirming import InputNeeded, Questions
 from kbmcp.tools.refusals import must_be
 from kbmcp.tools.run_call import Tool, bug, run_tool
 from kbmcp.tools.type_listing import Listing
@@ -56,6 +58,8 @@ class Live(msgspec.Struct, frozen=True):
     listing: Listing
     tools: Mapping[str, Tool]
     """Those that are offered, by name."""
+    questions: Questions
+    log: ClientLog
     tasks: TaskGroup
     """Tasks that run besides the requests; they end with the server."""
 
@@ -174,7 +178,7 @@ def server_for(options: ServerOptions) -> Server[Live]:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(subscriptions.watch)
-                yield Live(service, subscriptions, listing, tool_list.by_name(service), tasks)
+                yield Live(service, subscriptions, listing, tool_list.by_name(service), Questions(), ClientLog(), tasks)
                 tasks.cancel_scope.cancel()
         finally:
             service.close()
@@ -198,6 +202,7 @@ def server_for(options: ServerOptions) -> Server[Live]:
         on_completion=_complete,
     )
     server.middleware.append(partial(_name_wrong_params, server))
+    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, _set_log_level)
     server.add_notification_handler(END_OF_INPUT, types.NotificationParams, _end_streams)
     server.add_notification_handler(STOP, types.NotificationParams, _stop)
     return server
@@ -277,15 +282,27 @@ async def _list_tools(ctx: Context, _: types.PaginatedRequestParams | None) -> t
     return types.ListToolsResult(tools=tool_list.listed(live.service, names))
 
 
-async def _call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+async def _call_tool(
+    ctx: Context, params: types.CallToolRequestParams
+) -> types.CallToolResult | types.InputRequiredResult:
     live = ctx.lifespan_context
     tool = live.tools.get(params.name)
     if tool is None:
         raise MCPError(code=types.INVALID_PARAMS, message=tool_list.why_none(live.service, params.name))
-    answer = await run_tool(live.service, tool, params.arguments or {}, _client(ctx))
+    client = msgspec.structs.replace(_client(ctx), ask=live.questions.asker(ctx, params))
+    try:
+        answer = await run_tool(live.service, tool, params.arguments or {}, client)
+    except InputNeeded as needed:
+        return needed.result
+    await live.log.note_answer(ctx, params.name, answer.structured_content or {})
     if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and live.listing.is_changed():
         await ctx.session.send_tool_list_changed()
     return answer
+
+
+async def _set_log_level(ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+    ctx.lifespan_context.log.level = params.level
+    return types.EmptyResult()
 
 
 async def _list_resources(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:

@@ -95,7 +95,7 @@ def _found(opened: Opened, first: str, last: str, filters: Filters, *, is_since:
     """Return the difference; between two seqs also when the journal is damaged after both."""
     from kbcore.store.history.compare import add_origins, diff
     from kbcore.store.history.log import Selection
-    from kbcore.store.history.moment import Meant, after, clock_notes, meant, read_at, said_of
+    from kbcore.store.history.moment import Meant, after, beginning, clock_notes, meant, read_at, said_of
 
     begin, end = opened.point(first) if first else None, opened.point(last) if last else None
 
@@ -104,7 +104,7 @@ def _found(opened: Opened, first: str, last: str, filters: Filters, *, is_since:
 
     def read(view: View) -> dict[str, Any]:
         opened.session.notes += clock_notes(view, *filter(None, (begin, end)))
-        low = Meant(after(view, begin)) if is_since and begin else at(view, begin)
+        low = Meant(after(view, begin)) if is_since and begin else beginning(view, begin) if begin else at(view, None)
         high = at(view, end)
         said = [one.said for one in (low, high) if one.said]
         said += [said_of(view, begin, is_since=True)] if is_since and begin and begin.seq is None else []

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Final
 
 import typer
 
 from kbcli.invocation.context import session_of
 from kbcli.invocation.options import Message
 
+_ASSIGNMENT: Final = re.compile(r"[\w.$-]+[+-]?=")
+
+
+def _titled(title: str, words: list[str]) -> tuple[str, list[str]]:
+    """Return the title, and the words that assign fields: the first word is the title where it assigns none."""
+    if title or not words or _ASSIGNMENT.match(words[0]):
+        return title, words
+    return words[0], words[1:]
+
 
 def run(
     ctx: typer.Context,
     kind: Annotated[str, typer.Argument(metavar="TYPE", help="The type of the new entity.")],
     assignments: Annotated[
-        list[str] | None, typer.Argument(metavar="FIELD=VALUE", help="Further fields, as for `kb set`.")
+        list[str] | None, typer.Argument(metavar="[TITLE] FIELD=VALUE", help="Its title, and fields as for `kb set`.")
     ] = None,
     *,
     title: Annotated[str, typer.Option("--title", metavar="TEXT", help="Its title.")] = "",
@@ -26,7 +36,7 @@ def run(
     message: Message = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
 ) -> None:
-    """Make an entity with the next free id of its type, as one record.
+    """Make an entity with the next free id of its type, as one record: `kb new note "What to remember"`.
 
     A type that documents define gets a document, made from `.kb/templates/TYPE.md` if there is one; any other type is
     written to the store. At a terminal the editor opens where no title is given.
@@ -44,7 +54,8 @@ def run(
         )
     session = session_of(ctx)
     session.writes = True
-    wish = Wish(kind, assignments or (), title=title, key=key or "", prefix=prefix, path=file, in_store=store)
+    title, assignments = _titled(title, assignments or [])
+    wish = Wish(kind, assignments, title=title, key=key or "", prefix=prefix, path=file, in_store=store)
     has_title = any(one.startswith("title=") for one in wish.words)
     opened = session.open(dry_run=dry_run)
     uses_editor = editor or (session.output.is_interactive and not has_title and not dry_run)

@@ -12,6 +12,8 @@ from kbcli.invocation.options import DryRun
 if TYPE_CHECKING:
     from kbcli.invocation.points import Filters
 
+_MOST_NAMED: Final = 10
+"""Records that are named."""
 _NO_FILES: Final = (
     "--files changed no file: none names an entity by the id that a reverted record gave it, and that it had last."
 )
@@ -31,10 +33,10 @@ def run(
         str, typer.Option("--session", metavar="S", help="All that was written in this session.", show_default=False)
     ] = "",
     since: Annotated[
-        str, typer.Option("--since", metavar="POINT", help="With those: only since then.", show_default=False)
+        str, typer.Option("--since", metavar="POINT", help="All of that since then.", show_default=False)
     ] = "",
     until: Annotated[
-        str, typer.Option("--until", metavar="POINT", help="With those: only until then.", show_default=False)
+        str, typer.Option("--until", metavar="POINT", help="All of that until then.", show_default=False)
     ] = "",
     force: Annotated[
         bool, typer.Option("--force", help="Take the old values, also where someone changed the same since.")
@@ -49,7 +51,8 @@ def run(
     A record is named by its seq, or by a POINT, as `kb diff --help` says: then it is the last record at it, and the
     answer says which one.
 
-    With --actor or --session all that is meant is undone as one record, but for what a sync recorded of documents. Of a
+    With --since, --until, --actor or --session all that is meant is undone as one record, but for what a sync recorded
+    of documents: without --actor and --session, what you wrote. `kb revert --since 1h --dry-run` shows it first. Of a
     sync or a merge that brought changes of several, those of this writer are undone.
 
     Refused where a later record changed the same field or edge, unless --force. What files state comes back with the
@@ -63,10 +66,10 @@ def run(
     from kbcore.editing.undoing import LargerRecord, in_files, in_steps, refuse_renames, revert_links, undo
     from kbcore.store.history.undo import UndoOptions, message_of, records_of
     from kbcore.text.escaping import escape_lines, escaped_sentence
+    from kbcore.text.wording import pluralize, some_of
 
     session = session_of(ctx)
-    filters = Filters(actor=actor, session=session_, since=since, until=until)
-    _check(ctx, points, filters)
+    filters = _checked(ctx, points, Filters(actor=actor, session=session_, since=since, until=until))
     opened = session.open(dry_run=dry_run)
     meant = [record_meant(opened, one) for one in points or ()]
     seqs, said = [one.seq for one in meant], [one.said for one in meant if one.said]
@@ -74,6 +77,8 @@ def run(
     if not seqs:
         selection = filters.read(opened)
         seqs, notes = opened.store.read(lambda view: (records_of(view, selection), selection.notes(view)))
+        named = some_of([f"seq {one}" for one in seqs], _MOST_NAMED)
+        said += [f"{pluralize(len(seqs), 'record')} {selection.writer.words()}: {named}."]
         session.notes += notes
         options = msgspec.structs.replace(options, message=message_of(selection, len(seqs)), writer=selection.writer)
     if len(seqs) == 1:
@@ -102,14 +107,17 @@ def run(
     session.show_outcome(outcome, points=said)
 
 
-def _check(ctx: typer.Context, points: list[str] | None, filters: Filters) -> None:
-    """Raises: ``typer.BadParameter`` for records that are named in two ways or in none; as ``refuse_empty``."""
+def _checked(ctx: typer.Context, points: list[str] | None, filters: Filters) -> Filters:
+    """Return the filters, with the user as the actor where they name nobody.
+
+    Raises: ``typer.BadParameter`` for records that are named in two ways or in none; as ``refuse_empty``.
+    """
     from kbcli.invocation.points import refuse_empty
 
     refuse_empty(ctx)
-    if bool(points) == bool(filters.actor or filters.session):
+    if bool(points) == bool(filters.named()):
         raise typer.BadParameter(
-            "Name the records by their seqs or points, or by --actor or --session, and not by both."
+            "Name the records by their seqs or points, or by --since, --until, --actor or --session, and not by both."
         )
-    if points and (filters.since or filters.until):
-        raise typer.BadParameter("--since and --until go with --actor and --session; leave them out.")
+    is_own = not (points or filters.actor or filters.session)
+    return filters._replace(actor=session_of(ctx).author.actor) if is_own else filters

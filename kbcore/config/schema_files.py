@@ -17,7 +17,7 @@ from kbcore import limits
 from kbcore.config import schema_members
 from kbcore.errors import Problem
 from kbcore.errors.remedies import kb
-from kbcore.model.schema import ANY, CORE, LINK, Attribute, EdgeType, EntityType, Impact, Schema
+from kbcore.model.schema import ANY, CORE, LATER, LINK, NOTE, Attribute, EdgeType, EntityType, Impact, Schema
 from kbcore.model.schema_text import is_core_schema
 from kbcore.text.validator import ConfigNode, read_yaml, refuse, shown
 
@@ -169,9 +169,9 @@ class _Loader:
     def attributes(self, name: str, found: Mapping[str, ConfigNode]) -> dict[str, Any]:
         """Return the attributes that one definition adds to a type."""
         added = {}
-        core = CORE.entities.get(name)
+        core = CORE.entities[name] if _is_core("entity", name) else None
         for key, spot in found.items():
-            if core and key in core.attributes:
+            if core and key in core.attributes and key not in LATER.get(name, ()):
                 added[key] = self.more_values(name, key, core.attributes[key], spot)
             elif schema_members.may_name_attribute(key, spot) and self.is_first(
                 f"attribute {key!r} of {name!r}", spot, "attribute", name, key
@@ -250,4 +250,5 @@ def _impact(found: Mapping[str, ConfigNode], *, needs_kind: bool) -> Impact:
 
 
 def _is_core(what: _What, name: str) -> bool:
-    return name in (CORE.entities if what == "entity" else CORE.edges)
+    """Tell whether a project only adds to a type of this name. One that defines ``note`` has a type of its own."""
+    return name in (CORE.entities.keys() - {NOTE} if what == "entity" else CORE.edges)

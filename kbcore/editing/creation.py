@@ -24,6 +24,7 @@ from kbcore.errors import IntegrityViolation, InvalidChangeset, InvalidQuery, Pr
 from kbcore.errors.remedies import kb
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.extract.markdown import NAME as MARKDOWN
+from kbcore.ids import NUMBER_MARK
 from kbcore.model.changeset import parse
 from kbcore.model.concepts import ORIGIN, VOCABULARY, concept_id
 from kbcore.model.graph import Node
@@ -232,7 +233,7 @@ def _recorded(
 ) -> SetResult:
     """Make an entity in the store."""
     _check_required(plan.definition, values)
-    key = wish.key or f"{plan.begin}{numbering.MARK}"
+    key = wish.key or f"{plan.begin}{NUMBER_MARK}"
     if plan.definition.origin == ORIGIN:
         values = {"name": values["title"], **values}
         named = concept_id(wish.kind, values["name"])

@@ -28,7 +28,7 @@ from kbcore.errors import (
 )
 from kbcore.errors.remedies import kb
 from kbcore.extract.facts import Facts
-from kbcore.model.graph import CLIENT, FORMER_IDS, FORMER_KEY, Link, Node, SourceFile
+from kbcore.model.graph import CLIENT, FILE, FORMER_IDS, FORMER_KEY, Link, Node, SourceFile
 from kbcore.model.read_set import NOTHING
 from kbcore.sync.begun_renames import BegunRename, begun, read_begun
 from kbcore.sync.locate import SYNC_FIRST, unrecorded, unrecorded_words
@@ -181,8 +181,10 @@ def _edited(extractors: Extractors, files: FilesNaming, path: str, step: Step, b
     wrong = _changed_part(meant, read, swap) if read else Facts()
     line = _line(wrong) or (lines[0] if lines else 0)
     change = f"Change it in {in_quotes(path)} by hand: a sync reads that as another entity."
-    if wrong.links:
-        run = kb("sync", lead="run")
+    run = kb("sync", lead="run")
+    if any(one.fields.get(FILE) == path for one in wrong.entities):
+        change = f"Rename it in the code of {in_quotes(path)}, and {run}: it stays the same, with what is stated of it."
+    elif wrong.links:
         change = f"Name {in_quotes(new)} in this link by hand, and {run}: it is unresolved then. Then rename again."
     raise refusal or refused(path, line, reason, _by_hand(path, files, step, extractors) or change)
 

@@ -47,6 +47,7 @@ from kbcore.errors import (
 )
 from kbcore.errors.remedies import kb
 from kbcore.git.commands import run_git
+from kbcore.ids import NUMBER_MARK
 from kbcore.model.bare_links import resolve
 from kbcore.model.changeset import digest_of
 from kbcore.model.concepts import DEFINING, ORIGIN
@@ -99,7 +100,7 @@ class Found:
             hint = "Change its `name`, which may differ from the id; MERGE of KIP joins it with another concept."
             raise InvalidQuery(message, hint=hint)
         for taken in view.nodes([new]):
-            hint = f"Choose another one; `PREFIX-{numbering.MARK}` is replaced by the next free number."
+            hint = f"Choose another one; `PREFIX-{NUMBER_MARK}` is replaced by the next free number."
             raise IntegrityViolation(f"{in_quotes(new)} is the id of a {taken.type} already.", hint=hint)
         holder = view.renamed([new]).get(new, old)
         if holder != old:
@@ -138,7 +139,8 @@ def rename(
     """Give an entity another id, wherever it is named; the old one still means it.
 
     A ``changeset_id`` takes effect once: sent again, it gets its first answer, without the files. An entity that
-    changed after ``expected_seq`` is not renamed. A new id that ends in ``{n}`` gets the next number of its series.
+    changed after ``expected_seq`` is not renamed. One that has the new id already, and had the old one, is left as it
+    is. A new id that ends in ``{n}`` gets the next number of its series.
 
     Raises: ``NotFound``, ``InvalidQuery``; ``IntegrityViolation`` for an id in use; ``NotSynced`` where a file that
     names the entity is not synced; ``DerivedFact`` for a file that KB cannot change safely, with its line;
@@ -179,7 +181,8 @@ def _renamed(target: WriteTarget, old: str, new: str, request: Request, expected
     store = target.workspace.store(target.branch)
 
     def on(view: View) -> Outcome | Found:
-        return store.find_duplicate(view, request, target.branch) or Found(view, old, new, target.workspace.schema)
+        known = store.find_duplicate(view, request, target.branch) or _already(target, view, old, new, request)
+        return known or Found(view, old, new, target.workspace.schema)
 
     with document_lock.held(target.workspace, command=target.author.tool, dry_run=request.dry_run):
         try:
@@ -202,6 +205,15 @@ def _renamed(target: WriteTarget, old: str, new: str, request: Request, expected
         *_still_named(target, old, new, _former_lines(wanted(target.workspace), found, written, new)),
     )
     return written._replace(outcome=msgspec.structs.replace(written.outcome, warnings=warnings))
+
+
+def _already(target: WriteTarget, view: View, old: str, new: str, request: Request) -> Outcome | None:
+    """Return the answer where the entity has the new id already, as after a sync of a file that was edited for it."""
+    if view.nodes([old]) or view.renamed([old]).get(old) != new:
+        return None
+    said = f"{in_quotes(old)} is called {in_quotes(new)} already: nothing was left to do."
+    outcome = Outcome.unchanged_at(target.branch, view.recorded_seq, dry_run=request.dry_run)
+    return msgspec.structs.replace(outcome, warnings=(said,))
 
 
 def _former_lines(extractors: Extractors, found: Found, written: SetResult, new: str) -> set[tuple[bytes, bytes]]:

@@ -7,7 +7,7 @@ KBError
 ├─ Rejected       nothing written, correct the request
 │    InvalidChangeset · IntegrityViolation · StaleBase · ChangesetIdReused · LimitExceeded
 │    DerivedFact · BranchMoved · RevertConflict · KipRefused · NotSynced · PrologFailed · ContentRedacted
-│    InvalidReport · ProgramFailed
+│    InvalidReport · ProgramFailed · NeedsPerson
 ├─ Unavailable    nothing written, try later
 │    LockTimeout · LockUnsupported · StorageFull · ReadOnlyStore · StorageError · ResourceLimit
 │    ClockUnusable · StatementTimeout · Interrupted · FilesUnknown · PrologUnavailable
@@ -242,6 +242,17 @@ class RevertConflict(Rejected, code="revert_conflict", exit_status=17):
     """A later record changed what the revert would undo."""
 
     default_hint = "Revert the later records first, or force the revert, which restores the old values."
+
+
+class NeedsPerson(Rejected, code="needs_person", exit_status=37):
+    """A person has to confirm what an agent asks for, and none has."""
+
+    default_hint = "Ask the user to decide."
+
+    @property
+    def question(self) -> str:
+        """Return what the person is asked, with all that it depends on."""
+        return self.message
 
 
 class KipRefused(Rejected, code="kip_refused", exit_status=18):

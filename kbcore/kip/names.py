@@ -26,8 +26,9 @@ CORE_TYPES: Final[Mapping[str, str]] = {
     "component": "Component",
     "doc": "DocumentationPage",
     "task": "WorkItem",
+    "note": "WorkNote",
 }
-"""KB's own types, and what KIP calls them."""
+"""KB's own types, and what KIP calls them: names that projects and branches are unlikely to have given to others."""
 
 NODE_TEXTS: Final = ("title", "status", "owner", "priority", "severity", "text_ref")
 NODE_LISTS: Final = ("tags", "links")
@@ -100,9 +101,10 @@ def type_names(schema: Schema) -> TypeNames:
     A name goes to KB's own types first, then to KIP's vocabulary, to the project's types in order (``user_story`` is
     ``UserStory``; where that is taken it keeps its own name), and last to what a branch defines.
     """
-    of_kip = {kip: kb for kb, kip in CORE_TYPES.items() if kb in schema.entities}
+    own = {kb: kip for kb, kip in CORE_TYPES.items() if kb in schema.entities and not schema.entities[kb].origin}
+    of_kip = {kip: kb for kb, kip in own.items()}
     of_kip |= {name: name for name in _VOCABULARY if name in schema.entities and name not in of_kip}
-    project = [name for name, one in schema.entities.items() if one.origin != ORIGIN and name not in CORE_TYPES]
+    project = [name for name, one in schema.entities.items() if one.origin != ORIGIN and name not in own]
     for name in sorted(project, key=lambda one: (camel_case(one) != one, one)):
         wanted = camel_case(name)
         of_kip.setdefault(wanted if wanted and wanted not in of_kip else name, name)

@@ -17,7 +17,7 @@ import msgspec
 from kbcore import limits
 from kbcore.errors import InvalidChangeset, LimitExceeded, Problem, of_problems
 from kbcore.errors.remedies import kb
-from kbcore.ids import check_id, link_id
+from kbcore.ids import NUMBER_MARK, check_id, link_id
 from kbcore.model.graph import CONTESTED, CORE_FIELDS, OBJECT_FIELDS, STAMPS
 from kbcore.model.request_reader import RequestReader, kind_of
 from kbcore.model.values import ValueFault, field_problem, meaning_problem
@@ -73,6 +73,8 @@ class EntityWrite(msgspec.Struct, frozen=True):
     """True if its writer names the version that the element has, and so has seen what is contested of it."""
     carried: frozenset[str] = frozenset()
     """Members of its objects that are as they were: it names them because an object is written whole."""
+    is_unnamed: bool = False
+    """True if its writer leaves the id to KB: then ``id`` is its place, and ``NUMBER_MARK``."""
 
 
 class EdgeWrite(msgspec.Struct, frozen=True):
@@ -255,15 +257,28 @@ def _whole(reader: RequestReader, request: Any, allowed: tuple[str, ...]) -> Map
 
 def _entity(reader: RequestReader, path: str, item: Mapping[str, Any], mode: Mode, *, is_import: bool) -> EntityWrite:
     before = len(reader.problems)
+    its_mode = "create" if reader.flag(path, item, "create") else mode
     set_by_kb = STAMPS if is_import else (*STAMPS, "created_by")
     stamps = _stamps(reader, path, item, set_by_kb, _ENTITY_KEYS, is_import=is_import)
-    key = _id(reader, path, item, "id")
+    is_unnamed = its_mode != "update" and not is_import and item.get("id") is None and isinstance(item.get("type"), str)
+    key = f"{path.removeprefix('$.')}{NUMBER_MARK}" if is_unnamed else _id(reader, path, item, "id")
     values, objects, removed = reader.fields(path, item, (*_ENTITY_FIELDS, *stamps), _entity_field_problem)
     replaces = reader.flag(path, item, "replace")
-    its_mode = "create" if reader.flag(path, item, "create") else mode
     is_whole = len(reader.problems) == before
     resolve = _choices(reader, path, item)
-    return EntityWrite(path, key, values, objects, removed, is_whole, replaces, its_mode, is_import, resolve=resolve)
+    return EntityWrite(
+        path,
+        key,
+        values,
+        objects,
+        removed,
+        is_whole,
+        replaces,
+        its_mode,
+        is_import,
+        resolve=resolve,
+        is_unnamed=is_unnamed,
+    )
 
 
 def _stamps(

@@ -53,6 +53,11 @@ class EntityType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     origin: str = ""
     """The schema file that defines it, or ``MEMORY``; empty for KB's own."""
 
+    @property
+    def is_memo(self) -> bool:
+        """Return whether it is KB's own type of notes or tasks, and not one that the project defines instead."""
+        return self.name in MEMOS and not self.origin
+
     @cached_property
     def required_fields(self) -> tuple[str, ...]:
         """Return the names of the fields that an entity of this type must have."""
@@ -173,6 +178,16 @@ NOT_APPLICABLE: Final = "not_applicable"
 ASPECTS: Final = ("specified", "verified", "implemented")
 """The expected form of a requirement."""
 
+NOTE: Final = "note"
+TASK: Final = "task"
+MEMOS: Final = frozenset({NOTE, TASK})
+"""KB's types of what is remembered in one sentence: a client need not state the status, and no edge is needed."""
+ORDER: Final = "order"
+"""The attribute of a task that says where it is in the list."""
+LATER: Final[Mapping[str, frozenset[str]]] = {TASK: frozenset({ORDER, "file"}), NOTE: frozenset({"file"})}
+"""Attributes, by type, that a project may have defined before KB did: its definition takes the place of KB's."""
+_ABOUT: Final = Attribute("text", description="The file that it is about, from the root of the repository.")
+
 CORE_ENTITIES: Final = (
     _entity(
         "req",
@@ -200,7 +215,18 @@ CORE_ENTITIES: Final = (
     ),
     _entity("component", "A part of the system.", "active"),
     _entity("doc", "A page of documentation.", "active"),
-    _entity("task", "A piece of work, such as an issue or a ticket.", "open"),
+    _entity(
+        TASK,
+        "A piece of work, such as an issue or a ticket.",
+        "open",
+        **{
+            ORDER: Attribute(
+                "number", description="Its place in the list of tasks, lower first. KB gives the next one."
+            )
+        },
+        file=_ABOUT,
+    ),
+    _entity(NOTE, "A sentence to remember.", "active", file=_ABOUT),
 )
 
 CORE_EDGES: Final = (

@@ -8,6 +8,9 @@ from typing import Final
 RETIRED: Final = ("deprecated", "obsolete", "rejected", "removed", "retired", "superseded", "withdrawn")
 """Statuses of entities that need no more work."""
 
+CLOSED: Final = (*RETIRED, "cancelled", "canceled", "closed", "completed", "done", "dropped", "finished", "resolved")
+"""The first words of statuses of tasks that need no more work."""
+
 OUTDATED: Final = ("deprecated", "superseded")
 """A decision with one of these should bind no work any more."""
 

@@ -6,17 +6,14 @@ from typing import Final
 
 import msgspec
 
-from kbcore.model.statuses import RETIRED
+from kbcore.model.schema import TASK
+from kbcore.model.statuses import CLOSED
 from kbcore.query.context.facts import Fact, Tie
 from kbcore.query.context.gathering import changed_after, of_type
 from kbcore.share.state import find_state
 from kbcore.store.workspace import Workspace
 from kbcore.sync.context import Context, ContextRequest, find_context
 from kbcore.view.view import View
-
-TASK: Final = "task"
-CLOSED: Final = (*RETIRED, "cancelled", "canceled", "closed", "completed", "done", "dropped", "finished", "resolved")
-"""The first words of statuses of tasks that need no more work."""
 
 _LAST: Final = """
 select seq, written_at from record where file <> '' and actor = $1 and ($2 = '' or session <> $2)

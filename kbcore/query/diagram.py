@@ -45,6 +45,7 @@ _LOOKS: Final[Mapping[str, _Look]] = {
     "component": _Look("[(", ")]", "component", "#ccfbf1", "#0f766e"),
     "doc": _Look("[", "]", "note", "#f5f5f4", "#57534e"),
     "task": _Look("(", ")", "box", "#ede9fe", "#6d28d9"),
+    "note": _Look("[", "]", "note", "#fefce8", "#854d0e"),
 }
 _OTHER: Final = _Look("(", ")", "box", "#ffffff", "#6b7280")
 

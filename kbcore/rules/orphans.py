@@ -17,7 +17,7 @@ with tie as (select from_id, to_id from link where not {MAY_LACK_AN_END})
 select n.id, n.type, n.path, coalesce(s.extractor, '')
 from (select * from node where not {IS_OF_CODE_OR_INDEX}) n left join source s on s.path = n.path
 where n.id not in (select from_id from tie union all select to_id from tie)
-  and n.type not in (select unnest($1::varchar[]))
+  and n.type not in (select unnest($1::varchar[])) and n.type not in (select unnest($4::varchar[]))
   and (n.type not in (select unnest($2::varchar[])) or n.type || ' ' || n.name not in (select unnest($3::varchar[])))
 """  # noqa: S608 - a constant
 """An entity with an unresolved link is left to the rule ``unresolved-reference``, which says what is wrong with it."""
@@ -53,14 +53,20 @@ def had_edges(rows: Rows) -> bool:
 
 
 def _run(context: RuleContext) -> list[Finding]:
-    return [_finding(context.schema, row) for row in context.near(_SQL, _KNOWN)]
+    return [_finding(context.schema, row) for row in context.near(_SQL, [*_KNOWN, sorted(_memos(context.schema))])]
+
+
+def _memos(schema: Schema) -> set[str]:
+    """Return the types of notes and tasks: they are remembered for themselves."""
+    return {name for name, one in schema.entities.items() if one.is_memo}
 
 
 def _look(look: Look) -> list[Finding]:
     ids = look.nodes_with("type", "name") | {end for link in look.links_of() for end in (link.from_id, link.to_id)}
     changed = look.side.links([one.key for one in look.changes.links]).values()
     linked = {end for edge in changed if not may_lack_an_end(edge) for end in (edge.from_id, edge.to_id)}
-    nodes = [node for node in look.side.nodes(ids - linked).values() if not _is_known(node)]
+    memos = _memos(look.schema)
+    nodes = [node for node in look.side.nodes(ids - linked).values() if not (_is_known(node) or node.type in memos)]
     if not nodes:
         return []
     alone = {node.id for node in nodes}
@@ -104,8 +110,8 @@ RULE: Final = Rule(
     "orphans",
     "warning",
     "Every entity has at least one edge, whatever its type and direction. One with an unresolved link is left to "
-    "`unresolved-reference`. Definitions of types and predicates need none, nor does what is read out of source code "
-    "or an index of it.",
+    "`unresolved-reference`. Notes, tasks and definitions of types and predicates need none, nor does what is read out "
+    "of source code or an index of it.",
     _run,
     example="SYM-9 (symbol) is linked to nothing.",
     remedy="State what it belongs to, or remove it.",

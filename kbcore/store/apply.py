@@ -10,12 +10,13 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kbcore.errors import IntegrityViolation
+from kbcore.errors import IntegrityViolation, InvalidChangeset, Problem, of_problems
+from kbcore.ids import NUMBER_MARK
 from kbcore.model.changeset import Changeset, EdgeDelete, EdgeWrite, EntityWrite
 from kbcore.model.concepts import DEFINING, PREDICATE, TYPE, Concept, extended
 from kbcore.model.graph import Node, nested
 from kbcore.model.record import IMPORT
-from kbcore.model.schema import Schema
+from kbcore.model.schema import ORDER, TASK, Schema
 from kbcore.model.state import Change, Draft, Stamp, State, StateReads
 from kbcore.query.former import successors
 from kbcore.query.known import nearest_id as nearest_known
@@ -67,6 +68,10 @@ where type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""
 where is_resolved and type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
 }
 
+_LAST_TASK: Final = """
+select max(try_cast(json_extract_string(attributes, '$.' || $2) as double)) from node where type = $1
+"""
+
 Reading = Callable[[Callable[[View], Any]], Any]
 """Returns what a function returns of a view of the branch with what its files say."""
 
@@ -86,9 +91,9 @@ def apply_changeset(
 
     With ``follows_head`` the branch came from HEAD, and a move of HEAD meanwhile refuses the changeset. One that has
     problems already is only planned, to find the others: it takes no lock, and its id is not looked up. An entity whose
-    id ends in ``{n}`` gets the next number of its series; ``read`` gives the view in which numbers in use are looked
-    up, where the files of the worktree say more than the branch's own, and ``elsewhere`` returns the highest ids of
-    series that are in use in other places.
+    id ends in ``{n}`` gets the next number of its series, and one without an id that of its type. ``read`` gives the
+    view in which numbers in use are looked up, where the files of the worktree say more than the branch's own, and
+    ``elsewhere`` returns the highest ids of series that are in use in other places.
 
     Raises: everything that ``planning.plan.plan`` and ``BranchStore.commit`` raise; ``BranchMoved``; with ids to
     allocate, as ``allocation.reserved``.
@@ -126,14 +131,13 @@ def _numbered(
     note: Noting,
 ) -> Outcome:
     """Carry out a changeset with the next numbers in place of the marks. Raises ``_InUse`` where one is in use."""
-    marks = _marks_of(changeset)
 
-    def used(view: View) -> tuple[list[tuple[str, list[str]]], bool]:
-        prefixes = [str(numbering.marked_prefix(mark)) for mark in marks]
+    def used(view: View) -> tuple[dict[str, str], list[tuple[str, list[str]]], bool]:
+        prefixes = _prefixes_of(view, workspace.schema, changeset)
         is_known = bool(changeset.changeset_id) and view.changeset(changeset.changeset_id) is not None
-        return [(one, [numbering.highest(view.rows, one)]) for one in prefixes], is_known
+        return prefixes, [(one, [numbering.highest(view.rows, one)]) for one in prefixes.values()], is_known
 
-    wanted, is_known = ask(used)
+    prefixes, wanted, is_known = ask(used)
     if not is_known:
         others = elsewhere([prefix for prefix, _ in wanted])
         wanted = [(prefix, [*known, *others]) for prefix, known in wanted]
@@ -145,12 +149,36 @@ def _numbered(
                 keys.append(id_allocation.known_next(workspace, prefix, [*known, *keys]))
         else:
             keys = stack.enter_context(id_allocation.reserved(workspace, wanted))
-        ids = dict(zip(marks, keys, strict=True))
+        ids = dict(zip(prefixes, keys, strict=True))
         given = _with_ids(changeset, ids)
         outcome = _apply(workspace, branch, author, given, follows_head=follows_head, note=note, fresh=frozenset(keys))
         if outcome.duplicate:
-            ids = _ids_given(changeset, marks, outcome.created)
-        return msgspec.structs.replace(outcome, ids=ids)
+            ids = _ids_given(changeset, prefixes, outcome.created)
+        unnamed = {one.id: one.id.removesuffix(NUMBER_MARK) for one in changeset.entities if one.is_unnamed}
+        return msgspec.structs.replace(outcome, ids={unnamed.get(mark, mark): key for mark, key in ids.items()})
+
+
+def _prefixes_of(view: View, project: Schema, changeset: Changeset) -> dict[str, str]:
+    """Return the series of each id whose number is to be allocated: that of the type where there is no id.
+
+    Raises: ``InvalidChangeset`` for an entity without an id whose type is one of the memory: its name makes the id.
+    """
+    schema = view.schema(project)
+    prefixes: dict[str, str] = {}
+    problems = list[Problem]()
+    for one in changeset.entities:
+        kind = one.values.get("type", "")
+        if one.is_unnamed and kind in schema.memory_types:
+            message = f"A {kind} needs an `id`."
+            hint = f"It is the type and the name, such as {in_quotes(f'{kind}:NAME')}."
+            problems.append(Problem(f"{one.path}.id", "missing_field", message, hint))
+        elif one.is_unnamed:
+            prefixes[one.id] = numbering.prefix_of(view.rows, kind)
+        elif (prefix := numbering.marked_prefix(one.id)) is not None:
+            prefixes[one.id] = prefix
+    if problems:
+        raise of_problems(InvalidChangeset, "The changeset is not valid", problems)
+    return prefixes
 
 
 def _marks_of(changeset: Changeset) -> list[str]:
@@ -158,15 +186,15 @@ def _marks_of(changeset: Changeset) -> list[str]:
     return [one.id for one in changeset.entities if numbering.marked_prefix(one.id)]
 
 
-def _ids_given(changeset: Changeset, marks: Sequence[str], created: Sequence[str]) -> dict[str, str]:
+def _ids_given(changeset: Changeset, prefixes: Mapping[str, str], created: Sequence[str]) -> dict[str, str]:
     """Return which id each mark got when a changeset was carried out before; nothing where that is not certain.
 
     The numbers of one prefix were given in the order of the marks.
     """
     named = {one.id for one in changeset.entities}
     by_prefix: dict[str, list[str]] = {}
-    for mark in marks:
-        by_prefix.setdefault(str(numbering.marked_prefix(mark)), []).append(mark)
+    for mark, prefix in prefixes.items():
+        by_prefix.setdefault(prefix, []).append(mark)
     ids: dict[str, str] = {}
     for prefix, its in by_prefix.items():
         numbers = [(numbering.number_in(key, prefix), key) for key in created if key not in named]
@@ -276,6 +304,7 @@ def planner(
                 setters=partial(other_setters, view, stamp) if warns_of_overwriting else lambda _: {},
                 former=former,
                 later=partial(_later_id, view),
+                last_task=partial(_last_task, view),
                 holders=lambda keys: {one.id: one.id for one in view.nodes([*keys])} | view.renamed(keys),
             )
             return plan_changes(changeset, state, around)
@@ -370,6 +399,11 @@ def _attributes_after(item: EntityWrite, before: Mapping[str, Any]) -> dict[str,
     members, gone = members_wanted(item, {f"attributes.{name}": value for name, value in before.items()}, {})
     after = {f"attributes.{name}": value for name, value in before.items() if f"attributes.{name}" not in gone}
     return nested(after | members, "attributes")
+
+
+def _last_task(view: View) -> float:
+    """Return the highest order of a task, 0 where none has one."""
+    return float(view.rows(_LAST_TASK, [TASK, ORDER])[0][0] or 0)
 
 
 def _needs_removals(changeset: Changeset) -> bool:

@@ -15,7 +15,7 @@ from kbcore.errors import NotFound
 from kbcore.git.uncommitted import FileChange, LineRange, uncommitted
 from kbcore.query.context.facts import Fact, Tie, first_sentence
 from kbcore.query.context.fitting import RETIRED_COUNT, fit, ranked
-from kbcore.query.context.gathering import tied_to
+from kbcore.query.context.gathering import about_files, tied_to
 from kbcore.query.former import called
 from kbcore.query.known import known_paths, nearest_id
 from kbcore.store.workspace import Workspace
@@ -124,6 +124,7 @@ def find_context(workspace: Workspace, view: View, branch: str, asked: ContextRe
     for change in changes[: limits.MAX_CONTEXT_PATHS]:
         found.add_change(change)
     facts, goes_on = found.facts()
+    facts += found.memos()
     kept = ranked(one for one in facts if one.is_start or not one.is_retired)
     retired = {one.id for one in facts} - {one.id for one in kept}
     return Context(
@@ -144,6 +145,15 @@ class _Starts:
         self.now: dict[str, Tie] = {}
         self.then: dict[str, tuple[Tie, int]] = {}
         self.unknown: list[Unknown] = []
+        self._files: dict[str, str] = {}
+        """The files that are asked for, each with the text that named it."""
+
+    def memos(self) -> list[Fact]:
+        """Return the notes and tasks that name one of the files; of such a file something is known then."""
+        found = about_files(self._view.rows, self._files) if self._files else ()
+        named = {self._files[one.tie.near] for one in found}
+        self.unknown = [one for one in self.unknown if one.asked not in named]
+        return [msgspec.structs.replace(one, tie=Tie("file")) if len(self._files) == 1 else one for one in found]
 
     def add_id(self, id_: str) -> None:
         """Add an entity, under its present id."""
@@ -156,6 +166,8 @@ class _Starts:
 
     def add_path(self, path: str, start: str) -> None:
         """Add what is at a path: of a line the innermost entity, of a file that is gone what it held."""
+        for folder in dict.fromkeys((start, "")):
+            self._files.setdefault(place_in(path, str(self._workspace.repo.worktree), folder).path, path)
         try:
             found = at_path(self._workspace, self._view, path, None, branch=self._branch, start=start)
         except NotFound:  # the file has fewer lines: all of it is meant
@@ -169,6 +181,7 @@ class _Starts:
     def add_change(self, change: FileChange) -> None:
         """Add what a change of a file touches; of a file of which nothing is known there is nothing to say."""
         rows, path = self._view.rows, change.path
+        self._files.setdefault(path, path)
         ids = [one.id for one in entities_of(rows, path, None)]
         tie = Tie(change.way, near=path, steps=0)
         if change.way == "deleted" and not ids:

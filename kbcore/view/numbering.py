@@ -14,12 +14,9 @@ from typing import Final
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery, LimitExceeded
-from kbcore.ids import check_id
+from kbcore.ids import NUMBER_MARK, check_id
 from kbcore.text.escaping import in_quotes
 from kbcore.view.tables import Rows
-
-MARK: Final = "{n}"
-"""The end of an id whose number is to be allocated: ``REQ-{n}``, and ``REQ-{n2}`` for one more in the same request."""
 
 _MAX_DIGITS: Final = 15
 """A longer run of digits is a time or a hash, and counts for no series."""
@@ -81,7 +78,7 @@ def check_new_id(key: str) -> str | None:
     fault = check_id(key)
     if fault or not _LIKE_MARK.search(key.partition(":")[0]):
         return fault
-    return f"only `{MARK}` at the end of a new id, as in `PREFIX-{MARK}`, means the next free number"
+    return f"only `{NUMBER_MARK}` at the end of a new id, as in `PREFIX-{NUMBER_MARK}`, means the next free number"
 
 
 def series_of(key: str) -> str:

@@ -103,7 +103,7 @@ def _mark_of(
     if one.what == "tools":  # they name the types of the schema, and those that the branch defines
         own = (tuple(snapshot.schema.entities), tuple(snapshot.schema.edges)) if snapshot.schema else ()
         return (*own, *sorted(key for key, _ in defined))
-    if one.what == "page":
+    if one.what in {"page", "read"}:  # of what was read, each entity has a mark of its own
         return ()
     place = (snapshot.branch, snapshot.answering, snapshot.error_text)
     if one.what == "entity":

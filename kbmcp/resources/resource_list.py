@@ -47,7 +47,7 @@ _ENCODED: Final = re.compile(rb"[^A-Za-z0-9._~-]")
 _NO_SUCH_RESOURCE: Final = -32002
 """The error code of the revisions with a handshake; later ones use that of wrong parameters."""
 
-What = Literal["head", "schema", "check", "work", "snapshot", "symbols", "entity", "context", "page", "tools"]
+What = Literal["head", "schema", "check", "read", "work", "snapshot", "symbols", "entity", "context", "page", "tools"]
 
 PAGES: Final = {**MEMORY_GUIDES, "kip_syntax": REFERENCE, **LOGIC_PAGES}
 """By the name of the resource; each memory prompt includes the reference."""
@@ -121,6 +121,17 @@ def _check(call: Call, _: str) -> Payload:
     return check.check(call, argument_models.CheckArguments(), [])
 
 
+def _read(call: Call, _: str) -> Payload:
+    reads = call.reads
+    changed = reads.changed(call.branch, call.store, call.author.session) if reads else []
+    return {
+        "branch": call.branch,
+        "seq": call.store.head().seq,
+        "read": len(reads.ids(call.branch)) if reads else 0,
+        "changed": [one.as_json() for one in changed],
+    }
+
+
 def _entity(call: Call, key: str) -> Payload:
     from kbcore.store.apply import nearest_id
 
@@ -168,6 +179,12 @@ RESOURCES: Final[dict[What, Resource]] = {
         "kb://schema", "Schema", "The types of entities and edges: KB's own and the project's.", _schema
     ),
     "check": Resource("kb://check", "Check", "What breaks the rules, worst first.", _check),
+    "read": Resource(
+        "kb://read",
+        "What was read",
+        "What others have changed of the entities that this connection was shown. Who follows it is notified of each.",
+        _read,
+    ),
     "work": Resource(
         "kb://kip/work",
         "Work on the memory",

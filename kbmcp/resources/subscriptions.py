@@ -45,7 +45,11 @@ _LONGEST_S: Final = 5.0
 MAX_FOLLOWED: Final = 1000
 """Resources that one client may follow."""
 
+MOST_READ: Final = 100
+"""Entities that are followed for `kb://read`: those that were shown last."""
+
 _TOOLS: Final = RequestedResource("tools")
+_READ: Final = RequestedResource("read")
 
 
 class Updates(Protocol):
@@ -144,6 +148,10 @@ class Subscriptions:
         followed = {uri: wanted for uri, (wanted, _) in self._subscribed.items()}
         for more in self._listening.values():
             followed |= more
+        if _READ in followed.values():
+            branch = self._snapshot.branch if self._snapshot else ""
+            ids = self._service.reads.ids(branch)[-MOST_READ:]
+            followed = {resource_list.uri_of(key): RequestedResource("entity", key) for key in ids} | followed
         return followed
 
     async def _begin(self, new: dict[str, RequestedResource]) -> None:
@@ -170,12 +178,14 @@ class Subscriptions:
         """Find what has changed since the last check, and notify the client."""
         async with self._turn:
             followed, began_s = self._followed(), anyio.current_time()
-            snapshot, marks = await anyio.to_thread.run_sync(self._seen, set(followed.values()), self._snapshot)
+            wanted_now, before = set(followed.values()), self._marks
+            known = self._snapshot if wanted_now <= before.keys() else None
+            snapshot, marks = await anyio.to_thread.run_sync(self._seen, wanted_now, known)
             self._took_s = anyio.current_time() - began_s
-            before = self._marks
-            self._snapshot, self._marks = snapshot, {one: before[one] for one in followed.values()} | marks
+            kept = {one: before[one] for one in wanted_now if one in before}
+            self._snapshot, self._marks = snapshot, kept | marks
             for uri, wanted in followed.items():
-                if before[wanted] != self._marks[wanted]:
+                if wanted in before and before[wanted] != self._marks[wanted]:
                     await self._notify(uri, wanted)
 
     def _seen(
@@ -186,9 +196,15 @@ class Subscriptions:
         return snapshot, {} if snapshot == known else resource_digests.marks_of(self._service, snapshot, wanted)
 
     async def _notify(self, uri: str, wanted: RequestedResource) -> None:
+        """Notify the client; of an entity that it has read and does not follow, as a part of what it has read."""
+        reads = {one: receiver for one, (resource, receiver) in self._subscribed.items() if resource == _READ}
         if uri in self._subscribed:
             await self._subscribed[uri][1].send_resource_updated(uri)
+        elif reads:
+            await next(iter(reads.values())).send_resource_updated(uri)
         await self._bus.publish(ToolsListChanged() if wanted == _TOOLS else ResourceUpdated(uri))
+        if wanted.what == "entity" and any(_READ in one.values() for one in self._listening.values()):
+            await self._bus.publish(ResourceUpdated(resource_list.RESOURCES["read"].uri))
 
     def _refusal(self, error: KBError, protocol: str) -> MCPError:
         is_dotted = self._service.options.is_dotted

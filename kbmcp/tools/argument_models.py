@@ -22,7 +22,6 @@ from kbmcp.tools.refusals import allowed_names, must_be, wrong_kind
 
 Schema = dict[str, Any]
 
-_ENTITY_TYPES: Final = {"x-names": "entities"}
 _EDGE_TYPES: Final = {"x-names": "edges"}
 _ANY_TYPE: Final = {"x-names": "either"}
 """Marks in a model for the names of the live schema."""
@@ -36,6 +35,9 @@ _TEXT: Final = {"x-text": True}
 _NUMBER: Final = {"x-number": True}
 """The mark of what is published as a whole number, although a text is understood, for the same reason."""
 
+_IS_RARE: Final[dict[str, Any]] = {"x-rare": True}
+"""The mark of what is understood and rarely needed: the listing names it, and no more."""
+
 _TEXT_OR_TEXTS: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 """The published shape of an argument that is one text or several."""
 
@@ -47,6 +49,12 @@ def _without_default(schema: Schema) -> None:
     del schema["default"]
 
 
+def _rare(description: str = "", marks: Mapping[str, Any] | None = None) -> Any:
+    """Return the field of an argument that is rarely needed."""
+    return Field(description=description or None, json_schema_extra={**_IS_RARE, **(marks or {})})
+
+
+_RARE: Final = _rare()
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -66,31 +74,31 @@ class QueryArguments(_Model):
 
     type: Annotated[str, Field(json_schema_extra=_ANY_TYPE)] = ""
     ids: Texts = []
-    tags: Texts = []
-    status: str = ""
+    tags: Annotated[Texts, _RARE] = []
+    status: Annotated[str, _RARE] = ""
     where: Annotated[
-        list[Any] | dict[str, Any], Field(description="KEY=VALUE; != < <= > >= ~ ^= OR", json_schema_extra=_TEXTS)
+        list[Any] | dict[str, Any], Field(description="KEY=VALUE; != < > ~ ^= OR", json_schema_extra=_TEXTS)
     ] = []
     has: Annotated[Texts, Field(description="EDGE, EDGE:ID, ^EDGE")] = []
-    lacks: Texts = []
+    lacks: Annotated[Texts, _RARE] = []
     text: str = ""
-    from_: Annotated[str, Field(alias="from", description="start")] = ""
-    follow: Texts = []
-    depth: int = 1
-    reverse: bool = False
-    edges: bool = False
-    provenance: bool = False
-    count: bool = False
-    at: Annotated[int | str | None, Field(description="seq, time, revision", json_schema_extra=_TEXT)] = None
-    sort: Annotated[str, Field(description="KEY, -KEY")] = ""
+    from_: Annotated[str, Field(alias="from")] = ""
+    follow: Annotated[Texts, _RARE] = []
+    depth: Annotated[int, _RARE] = 1
+    reverse: Annotated[bool, _RARE] = False
+    edges: Annotated[bool, _RARE] = False
+    provenance: Annotated[bool, _RARE] = False
+    count: Annotated[bool, _RARE] = False
+    at: Annotated[int | str | None, _rare("seq, time, revision", _TEXT)] = None
+    sort: Annotated[str, _rare("KEY, -KEY")] = ""
     fields: Texts = []
-    body: bool = False
-    coverage: bool = False
-    impact: bool = False
-    limit: int = limits.DEFAULT_PAGE_ROWS
-    cursor: str = ""
+    body: Annotated[bool, _RARE] = False
+    coverage: Annotated[bool, _RARE] = False
+    impact: Annotated[bool, _RARE] = False
+    limit: Annotated[int, _RARE] = limits.DEFAULT_PAGE_ROWS
+    cursor: Annotated[str, _RARE] = ""
     context: Annotated[dict[str, Any] | None, Field(description="paths, ids, diff, budget")] = None
-    queries: Annotated[list[dict[str, Any]], Field(description="several")] = []
+    queries: list[dict[str, Any]] = []
 
 
 class ContextArguments(_Model):
@@ -103,26 +111,25 @@ class ContextArguments(_Model):
 
 
 class _EntityShape(_Model):
-    id: str
-    type: Annotated[str, Field(json_schema_extra=_ENTITY_TYPES)] = ""
+    id: str = ""
+    type: str = ""
     title: str = ""
     status: str = ""
-    tags: Texts | None = None
-    owner: str | None = None
-    priority: str | None = None
-    severity: str | None = None
-    links: Annotated[Texts | None, Field(description="URLs")] = None
-    text_ref: Annotated[str | None, Field(description="path#anchor")] = None
-    attributes: Annotated[dict[str, Any] | None, Field(description="other facts")] = None
-    metadata: dict[str, Any] | None = None
+    attributes: dict[str, Any] = {}
+    tags: Annotated[Texts, _RARE] = []
+    owner: Annotated[str, _RARE] = ""
+    priority: Annotated[str, _RARE] = ""
+    severity: Annotated[str, _RARE] = ""
+    links: Annotated[Texts, _RARE] = []
+    text_ref: Annotated[str, _RARE] = ""
+    metadata: Annotated[dict[str, Any], _RARE] = {}
 
 
 class _EdgeShape(_Model):
     type: Annotated[str, Field(json_schema_extra=_EDGE_TYPES)]
     from_: Annotated[str, Field(alias="from")]
     to: str
-    kind: Annotated[str, Field(description="for relates_to")] = ""
-    confidence: Annotated[float | None, Field(description="0-1")] = None
+    kind: str = ""
 
 
 class UpsertArguments(_Model):
@@ -131,12 +138,12 @@ class UpsertArguments(_Model):
     entities: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EntityShape"})] = []
     edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeShape"})] = []
     message: str = ""
-    changeset_id: Annotated[str, Field(description="applied once")] = ""
-    expected_seq: Annotated[int | None, Field(description="if unchanged")] = None
-    mode: Annotated[Mode, Field(json_schema_extra=_without_default)] = "upsert"
-    expect_branch: str = ""
-    dry_run: bool = False
-    sync: Annotated[bool, Field(description="record files first")] = False
+    changeset_id: Annotated[str, _rare("applied once")] = ""
+    expected_seq: Annotated[int | None, _rare("if unchanged")] = None
+    mode: Annotated[Mode, _RARE] = "upsert"
+    expect_branch: Annotated[str, _RARE] = ""
+    dry_run: Annotated[bool, _RARE] = False
+    sync: Annotated[bool, Field(description="files first")] = False
     rename: Annotated[dict[str, Any], Field(description="old: new")] = {}
 
 
@@ -156,27 +163,28 @@ class DeleteArguments(_Model):
     """The arguments of ``kb_delete``; its changeset as in ``UpsertArguments``."""
 
     entities: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EntityKey"})] = []
-    edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeKey"})] = []
-    cascade: bool = False
-    message: str = ""
-    expect_branch: str = ""
-    dry_run: bool = False
+    edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeKey", **_IS_RARE})] = []
+    cascade: Annotated[bool, _RARE] = False
+    purge: Annotated[bool, _rare("also out of the history; a person confirms")] = False
+    message: Annotated[str, _RARE] = ""
+    expect_branch: Annotated[str, _RARE] = ""
+    dry_run: Annotated[bool, _RARE] = False
 
 
 class CheckArguments(_Model):
     """The arguments of ``kb_check``: the rules to run and what to report on; none means all."""
 
-    rules: Texts = []
+    rules: Annotated[Texts, _RARE] = []
     ids: Texts = []
-    paths: Texts = []
-    severity: Literal["error", "warning"] | None = None
-    statistics: bool = False
+    paths: Annotated[Texts, _RARE] = []
+    severity: Annotated[Literal["error", "warning"] | None, _RARE] = None
+    statistics: Annotated[bool, _RARE] = False
     since: Annotated[int | str | None, Field(json_schema_extra=_TEXT)] = None
-    against: Annotated[str | None, Field(description="REF to merge", json_schema_extra=_TEXT)] = None
-    actor: str = ""
-    session: str = ""
-    limit: int | None = None
-    cursor: str = ""
+    against: Annotated[str | None, _rare("REF to merge", _TEXT)] = None
+    actor: Annotated[str, _RARE] = ""
+    session: Annotated[str, _RARE] = ""
+    limit: Annotated[int | None, _RARE] = None
+    cursor: Annotated[str, _RARE] = ""
 
 
 class HistoryArguments(_Model):
@@ -184,19 +192,20 @@ class HistoryArguments(_Model):
 
     action: Literal["log", "show", "diff", "who", "revert", "rollback"]
     id: str = ""
-    field: str = ""
-    seq: Annotated[int | str | None, Field(description="record; diff: from", json_schema_extra=_NUMBER)] = None
-    to: Annotated[int | str | None, Field(description="like `at`", json_schema_extra=_TEXT)] = None
-    since: Annotated[int | str | None, Field(json_schema_extra=_TEXT)] = None
-    until: Annotated[int | str | None, Field(json_schema_extra=_TEXT)] = None
-    actor: str = ""
-    session: str = ""
-    limit: int = 20
-    cursor: str = ""
-    message: str = ""
+    field: Annotated[str, _RARE] = ""
+    seq: Annotated[int | str | None, Field(json_schema_extra=_NUMBER)] = None
+    to: Annotated[int | str | None, Field(json_schema_extra=_TEXT)] = None
+    since: Annotated[int | str | None, Field(description="1h, yesterday", json_schema_extra=_TEXT)] = None
+    until: Annotated[int | str | None, _rare("", _TEXT)] = None
+    actor: Annotated[str, _RARE] = ""
+    session: Annotated[str, _RARE] = ""
+    limit: Annotated[int, _RARE] = 20
+    cursor: Annotated[str, _RARE] = ""
+    message: Annotated[str, _RARE] = ""
     dry_run: bool = False
-    files: bool = False
-    expect_branch: str = ""
+    force: Annotated[bool, _RARE] = False
+    files: Annotated[bool, _RARE] = False
+    expect_branch: Annotated[str, _RARE] = ""
 
 
 class SleepArguments(_Model):
@@ -357,12 +366,16 @@ def _problem(model: type[BaseModel], path: str, value: Any, fault: Any) -> Probl
     return wrong_kind(path, (expected,), value, hint)
 
 
-def published(model: type[BaseModel], names: SchemaNames, hidden: Collection[str] = ()) -> Schema:
+def published(
+    model: type[BaseModel], names: SchemaNames, hidden: Collection[str] = (), *, is_brief: bool = False
+) -> Schema:
     """Return the JSON Schema that clients see: local, without titles, with the names of the live schema as enums.
 
-    ``hidden`` are arguments, and values of an argument, that are not offered.
+    ``hidden`` are arguments, and values of an argument, that are not offered. A brief schema leaves out rarely needed
+    ones too, and allows more arguments than it has: ``rare`` names them, and a call with an unknown one is refused all
+    the same.
     """
-    whole = _tidy(model.model_json_schema(by_alias=True), names)
+    whole = _tidy(_brief(model) if is_brief else model.model_json_schema(by_alias=True), names, is_brief=is_brief)
     whole["properties"] = {name: part for name, part in whole["properties"].items() if name not in hidden}
     for part in whole["properties"].values():
         if "enum" in part:
@@ -376,7 +389,25 @@ def published(model: type[BaseModel], names: SchemaNames, hidden: Collection[str
     return whole
 
 
-def _tidy(part: Schema, names: SchemaNames) -> Schema:
+def rare(model: type[BaseModel], hidden: Collection[str] = ()) -> list[str]:
+    """Return the names of the arguments that the schema leaves out, but those that are not offered."""
+    return [
+        field.alias or name
+        for name, field in model.model_fields.items()
+        if isinstance(field.json_schema_extra, dict) and "x-rare" in field.json_schema_extra and name not in hidden
+    ]
+
+
+def _brief(model: type[BaseModel]) -> Schema:
+    """Return the schema of a model without what is rarely needed."""
+    whole = model.model_json_schema(by_alias=True)
+    if left_out := rare(model):
+        whole["properties"] = {name: part for name, part in whole["properties"].items() if name not in left_out}
+        whole.pop("additionalProperties", None)
+    return whole
+
+
+def _tidy(part: Schema, names: SchemaNames, *, is_brief: bool = False) -> Schema:
     """Return a schema of pydantic's without what says nothing to a client, and with its marks filled in."""
     if "x-shape" in part:
         return dict(part["x-shape"])
@@ -385,8 +416,8 @@ def _tidy(part: Schema, names: SchemaNames) -> Schema:
     if "x-text" in part:
         return {key: part[key] for key in ("description",) if key in part} | {"type": "string"}
     if "x-number" in part:
-        return {"description": part["description"], "type": "integer"}
-    kept = {key: _member(key, value, names) for key, value in part.items() if not _says_nothing(key, value)}
+        return {key: part[key] for key in ("description",) if key in part} | {"type": "integer"}
+    kept = {key: _member(key, value, names, is_brief=is_brief) for key, value in part.items() if _says(key, value)}
     if "x-names" in kept and (listed := kept.pop("x-names")):
         kept["enum"] = listed
     if "x-items" in kept:
@@ -396,20 +427,26 @@ def _tidy(part: Schema, names: SchemaNames) -> Schema:
     return kept
 
 
-def _member(key: str, value: Any, names: SchemaNames) -> Any:
+def _member(key: str, value: Any, names: SchemaNames, *, is_brief: bool) -> Any:
     if key == "properties":
-        return {name: _tidy(member, names) for name, member in value.items()}
+        return {name: _tidy(member, names, is_brief=is_brief) for name, member in value.items()}
     if key == "x-names":
         either = (*names.entities, "edge") if names.entities else ()
         return list({"entities": names.entities, "edges": names.edges, "either": either}[value])
     if key == "x-items":
-        shown = _tidy(_SHAPES[value].model_json_schema(by_alias=True), names)
+        shape = _SHAPES[value]
+        shown = _tidy(_brief(shape) if is_brief else shape.model_json_schema(by_alias=True), names)
         shown.pop("additionalProperties", None)  # there are more members than the ones worth showing
-        return shown
+        if not is_brief:
+            return shown
+        shown.pop("required", None)  # a call that lacks something is refused with all that it lacks
+        return shown | ({"description": f"Also {', '.join(more)}"} if (more := rare(shape)) else {})
     if isinstance(value, list):
         return [_tidy(item, names) if isinstance(item, dict) else item for item in value]
     return _tidy(value, names) if isinstance(value, dict) else value
 
 
-def _says_nothing(key: str, value: Any) -> bool:
-    return key == "title" or (key == "default" and not value) or (key == "additionalProperties" and value is not False)
+def _says(key: str, value: Any) -> bool:
+    """Tell whether a member of a schema says anything to a client."""
+    is_open = key == "additionalProperties" and value is not False
+    return not (key in {"title", "x-rare"} or (key == "default" and not value) or is_open)

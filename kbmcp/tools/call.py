@@ -29,6 +29,7 @@ from kbcore.text.escaping import escape_and_cut
 from kbmcp.protocol.call_queue import CallQueue
 from kbmcp.protocol.worker_threads import WorkerThreads
 from kbmcp.tools.answers import Payload
+from kbmcp.tools.entities_read import EntitiesRead
 
 if TYPE_CHECKING:
     from kbcore.logic.clauses import Clause
@@ -46,6 +47,16 @@ T = TypeVar("T")
 
 _MAX_CLIENT_CHARS: Final = 80
 _MAX_REPOSITORY_CHARS: Final = 60
+THIS_SESSION: Final = "this"
+_ADVICE: Final = (
+    "Before you edit a file, ask {kb_query} with context.paths. Remember by {kb_upsert}; a note or task needs type and "
+    "title. Then {kb_check}. {kb_history} with revert and since undoes your own."
+)
+_READING_ADVICE: Final = (
+    "Before you edit a file, ask {kb_query} with context.paths. {kb_check} says what is broken, {kb_history} who "
+    "changed what."
+)
+"""The standing advice for clients that show no instructions of servers: at most 60 tokens."""
 _CALLS_AT_ONCE: Final = 24
 """Threads for calls. Only a call that is admitted at its branch keeps one for long: a writer and
 ``MAX_VIEWS`` readers."""
@@ -90,6 +101,10 @@ class Client(msgspec.Struct, frozen=True):
     report: Report | None = None
     author: Author | None = None
     """Who writes, where that is known and does not follow from the client's name."""
+    ask: Callable[[str], Awaitable[bool]] | None = None
+    """Asks the person behind the client, and returns whether that person confirms; None where the client does not."""
+    confirmed: str = ""
+    """The question that the person has confirmed for this call."""
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -127,11 +142,19 @@ class Call(msgspec.Struct, frozen=True):
     """Notices for the answer of this call only."""
     prolog: PrologConnection | None = None
     """The Prolog workspace, where the server offers it."""
+    confirmed: str = ""
+    """The question that a person has confirmed."""
+    reads: EntitiesRead | None = None
+    """What the client was shown on this connection."""
 
     @property
     def store(self) -> BranchStore:
         """Return what answers for the branch now: another store before the first record than after it."""
         return self.workspace.store(self.branch)
+
+    def session_named(self, name: str) -> str:
+        """Return the id of the session that a client names: ``this`` is that of its connection."""
+        return self.author.session if name == THIS_SESSION else name
 
     @property
     def answered_from(self) -> dict[str, str]:
@@ -186,6 +209,10 @@ class Service:
         self._moved: list[str] = []
         """Notices on stores of an older layout that this process moved."""
         self._has_said_sharing = False
+        self.reads = EntitiesRead()
+        """What the client was shown."""
+        self.has_advised = False
+        """The client was given the standing advice."""
         self._reported_doubts: set[str] = set()
         """Notices that were sent on stores that may be of an earlier branch."""
         self._notices_sent: WeakKeyDictionary[BranchStore, int] = WeakKeyDictionary()
@@ -246,6 +273,8 @@ class Service:
                 has_core=self.options.has_core,
                 notes=notes,
                 prolog=self.prolog,
+                confirmed=client.confirmed,
+                reads=self.reads,
             )
 
     def _left_over(self, workspace: Workspace, branch: str) -> str:
@@ -352,6 +381,17 @@ class Service:
             return " ".join(
                 [*moved, call.notice, *store.warnings, *notices[first:], *dict.fromkeys(filter(None, own))]
             ).strip()
+
+    def take_advice(self) -> str:
+        """Return the advice for the first answer of the connection, "" for all others, and where it has no tool."""
+        with self._gate:
+            is_first, self.has_advised = not self.has_advised, True
+        if not is_first or not self.options.has_core:
+            return ""
+        from kbmcp.tools.hints import in_words
+
+        said = _READING_ADVICE if self.options.is_read_only else _ADVICE
+        return in_words(said, is_dotted=self.options.is_dotted)
 
     def _sharing_of(self, call: Call) -> list[str]:
         """Return what is not shared or contested, for the first answer of the connection."""

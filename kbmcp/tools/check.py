@@ -141,7 +141,7 @@ def _meant(call: Call, asked: CheckArguments, view: View, problems: Sequence[Pro
         if asked.since is not None:
             point_of(workspace, view, call.branch, str(asked.since))
     with noting("actor", "unknown_actor"):
-        _by(asked).check_known(view)
+        _by(call, asked).check_known(view)
     with noting("paths", "unknown_id"):
         if asked.paths:
             root = workspace.repo.worktree if workspace.repo.has_worktree else workspace.repo.git_dir
@@ -217,7 +217,7 @@ def _new(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> tuple[
     from kbcore.checks.introduced.since import check_since
     from kbcore.checks.targets import concerning
 
-    by = _by(asked)
+    by = _by(call, asked)
     found = check_since(call.workspace, view, call.branch, str(asked.since), only=asked.rules, changed_by=by)
     report = found.found.report
     if asked.ids or asked.paths:
@@ -240,11 +240,11 @@ def _compared(call: Call, asked: CheckArguments, view: View, meant: _Meant, ref:
     return report, {"against": {"ref": ref, "commit": found.commit, "bases": list(found.bases)}}
 
 
-def _by(asked: CheckArguments) -> Selection:
+def _by(call: Call, asked: CheckArguments) -> Selection:
     """Return the records whose changes are reported on."""
     from kbcore.store.history.log import Selection
 
-    return Selection(actor=asked.actor, session=asked.session)
+    return Selection(actor=asked.actor, session=call.session_named(asked.session))
 
 
 def _first(idle: Sequence[str], most_chars: int) -> str:
@@ -323,7 +323,7 @@ def _listed(call: Call, asked: CheckArguments, view: View, report: CheckReport, 
 
 def _mark(call: Call, asked: CheckArguments) -> str:
     """Return the identity of the call in its cursors."""
-    by = _by(asked).writer
+    by = _by(call, asked).writer
     return cursors.request_mark(
         (
             call.branch,

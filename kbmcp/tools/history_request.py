@@ -25,6 +25,7 @@ _ONLY_FOR: Final = {
     "message": ("revert", "rollback"),
     "dry_run": ("revert", "rollback"),
     "files": ("revert", "rollback"),
+    "force": ("revert",),
     "cursor": ("log", "show", "diff"),
     "limit": ("log", "show", "diff"),
     **dict.fromkeys(("since", "until", "actor", "session"), ("log", "diff", "revert")),
@@ -47,6 +48,7 @@ class HistoryRequest(NamedTuple):
     limit: int
     message: str
     dry_run: bool
+    force: bool
     files: bool
     mark: str
     """The identity of the request in cursors: the texts of the points, not what they mean by now."""
@@ -79,7 +81,8 @@ def read_request(call: Call, asked: HistoryArguments) -> HistoryRequest:
 
     asked = _parted(call, asked)
     what = (asked.action, asked.id, asked.field, asked.seq, asked.to, asked.since, asked.until)
-    mark = cursors.request_mark((call.branch, *what, asked.actor, asked.session))
+    session = _session_of(call, asked)
+    mark = cursors.request_mark((call.branch, *what, asked.actor, session))
     begun = cursors.decode(asked.cursor, mark) if asked.cursor else None
     points: dict[str, When] = {}
     problems = list[Problem]()
@@ -97,7 +100,9 @@ def read_request(call: Call, asked: HistoryArguments) -> HistoryRequest:
         call.notes.extend(moment.clock_notes(view, *points.values()))
         found: dict[str, int] = {}
         for name, point in points.items():
-            if name in {"seq", "to"}:
+            if name == "seq" and asked.action == "diff":
+                found[name], said, _ = moment.beginning(view, point)
+            elif name in {"seq", "to"}:
                 found[name], said, _ = moment.Meant(point.seq) if point.seq is not None else moment.meant(view, point)
             else:
                 said = moment.said_of(view, point, is_since=name == "since")
@@ -118,14 +123,21 @@ def read_request(call: Call, asked: HistoryArguments) -> HistoryRequest:
         seq=seq,
         to=to,
         actor=asked.actor,
-        session=asked.session,
+        session=session,
         limit=asked.limit,
         message=asked.message,
         dry_run=asked.dry_run,
+        force=asked.force,
         files=asked.files,
         mark=mark,
         begun=begun,
     )
+
+
+def _session_of(call: Call, asked: HistoryArguments) -> str:
+    """Return the session that is meant: of a revert of several records that names nobody, this connection's."""
+    is_own = asked.action == "revert" and selects_records(asked) and not (asked.actor or asked.session)
+    return call.author.session if is_own else call.session_named(asked.session)
 
 
 def _parted(call: Call, asked: HistoryArguments) -> HistoryArguments:
@@ -159,6 +171,15 @@ def _parted(call: Call, asked: HistoryArguments) -> HistoryArguments:
     return asked.model_copy(update={"since": first or None, "until": last or None})
 
 
+def selects_records(asked: HistoryArguments) -> bool:
+    """Tell whether a revert names its records by who wrote them, or when, and not by a seq.
+
+    Without an actor and a session those of this connection are meant.
+    """
+    has_time = asked.since is not None or asked.until is not None
+    return bool(asked.actor or asked.session or (asked.seq is None and has_time))
+
+
 def misfits(asked: HistoryArguments) -> Iterator[Problem]:
     """Yield what does not fit the action: an argument that would be passed over would give a wrong answer."""
     yield from limit_problems(asked.limit)
@@ -170,10 +191,11 @@ def misfits(asked: HistoryArguments) -> Iterator[Problem]:
             "The action who needs `id`, that of an entity.",
             of_tools("{kb_query} finds it."),
         )
-    selects = action == "revert" and bool(asked.actor or asked.session)
-    begins = action == "diff" and asked.since is not None
+    selects = action == "revert" and selects_records(asked)
+    begins = action == "diff" and bool(asked.since is not None or asked.actor or asked.session)
     if asked.seq is None and action not in _WITHOUT_SEQ and not (begins or selects):
         hint = f"{kb('log')} finds it, then action {action} takes it as `seq`."
+        hint += "" if action == "show" else " Or give a time as `since`, such as 1h or yesterday."
         yield Problem("$.seq", "missing_argument", f"The action {action} needs `seq`, the number of a record.", hint)
     if isinstance(asked.seq, str) and asked.seq.strip().isdecimal() and action in {"show", "revert"}:
         yield wrong_kind("$.seq", ("a whole number",), asked.seq, f"Write {asked.seq.strip()} without quotes.")
@@ -201,8 +223,8 @@ def _inapplicable(asked: HistoryArguments, *, selects: bool) -> Iterator[Problem
         others = ("seq", "files") if selects else ("since", "until")
         given = {one: getattr(asked, one) for one in others}
         for name in (one for one, value in given.items() if value is not None and value is not False):  # 0 is a seq
-            hint = "Name one record by `seq`, or all records by `actor` or `session`, with `since` and `until`."
-            how = "by `actor` or `session`" if selects else "by `seq`"
+            hint = "Name one record by `seq`, or all by `since`, `until`, `actor` and `session`."
+            how = "of several records" if selects else "by `seq`"
             yield Problem(f"$.{name}", "not_for_action", f"`{name}` does not apply to a revert {how}.", hint)
     for name, other in (("seq", "since"), ("to", "until")):
         if action == "diff" and getattr(asked, name) is not None and getattr(asked, other) is not None:

@@ -19,13 +19,13 @@ import mcp_types as types
 import msgspec
 
 from kbcore import progress
-from kbcore.errors import Interrupted, InvalidQuery, KBError, LimitExceeded, Problem
+from kbcore.errors import Interrupted, InvalidQuery, KBError, LimitExceeded, NeedsPerson, Problem
 from kbcore.limits import MIB
 from kbcore.process import interrupting
 from kbcore.process.interrupting import CurrentWork, Stopped
 from kbcore.process.system_limits import check_room, exhausted
 from kbmcp.protocol.call_queue import Ticket
-from kbmcp.tools import answers, hints
+from kbmcp.tools import answers, confirming, hints
 from kbmcp.tools.answers import Payload
 from kbmcp.tools.call import Arrival, Client, Report, ServerOptions, Service
 from kbmcp.tools.refusals import explain, refused_arguments
@@ -33,6 +33,9 @@ from kbmcp.tools.refusals import explain, refused_arguments
 MAX_ARGUMENT_BYTES: Final = 4 * MIB
 EVERY_S: Final = 0.5
 """The time before the first progress notification of a call, and the interval of further ones."""
+
+_ADVICE_CHARS: Final = 300
+"""More than the advice takes."""
 
 Run = Callable[[Any, Any, list[Problem]], Payload]
 """Carries out what was read on the open branch, a ``Call``; None for a tool that needs no branch. It gets what is wrong
@@ -106,8 +109,32 @@ async def run_tool(service: Service, tool: Tool, arguments: Mapping[str, Any], c
     read = partial(_read_arguments, service, tool, arguments)
     if not tool.needs_branch:
         return tool.finish(_answer_alone(service, tool, read))
-    async with service.prolog_turn if tool.takes_turn(arguments) else nullcontext():
-        return tool.finish(await run_call(service, client, tool.key, read, tool.run, writes=tool.writes == "always"))
+
+    async def run(client: Client) -> CallResult:
+        async with service.prolog_turn if tool.takes_turn(arguments) else nullcontext():
+            return await run_call(service, client, tool.key, read, tool.run, writes=tool.writes == "always")
+
+    outcome = await run(client)
+    if isinstance(outcome.error, NeedsPerson) and client.ask is not None:
+        if await client.ask(outcome.error.question):
+            outcome = await run(msgspec.structs.replace(client, confirmed=outcome.error.question))
+        else:
+            outcome.payload["error"]["hint"] = confirming.NOT_CONFIRMED
+    takes_advice = tool.toolset == "core" and not arguments.get("context") and client.author is None
+    return tool.finish(_advised(service, outcome) if takes_advice else outcome)
+
+
+def _advised(service: Service, outcome: CallResult) -> CallResult:
+    """Return the outcome with the standing advice, where it is the first answer of the connection that has room for it.
+
+    An answer within a budget of tokens has none, nor has an error, or what a program asks.
+    """
+    if service.has_advised or outcome.error is not None:
+        return outcome
+    if answers.length_of(outcome.payload) > answers.PAGE_CHARS - _ADVICE_CHARS:
+        return outcome
+    advice = service.take_advice()
+    return msgspec.structs.replace(outcome, payload=outcome.payload | {"advice": advice}) if advice else outcome
 
 
 def _answer_alone(service: Service, tool: Tool, read: Callable[[], ClientRequest]) -> CallResult:
@@ -224,6 +251,7 @@ class _Attempt:
                 payload = {"repository": call.repository} | found | call.answered_from
                 if service.after_read and not request.writes:  # after a write, reading would first publish the view
                     service.after_read(call, payload)
+                    call.notes.append(service.reads.note(call.branch, call.store, call.author.session, payload))
                 news = service.news(call)
             except KBError:
                 around |= _noted({}, service.news(call), service.options)

@@ -53,14 +53,14 @@ def _prolog_tool(
 TOOLS: Final = (
     Tool(
         "kb.query",
-        "Find entities, or edges (type `edge`). All filters must hold; none: all.",
+        "Find entities; edges with type `edge`.",
         argument_models.QueryArguments,
         _reader(argument_models.QueryArguments),
         query.query,
     ),
     Tool(
         "kb.upsert",
-        "Create or update entities and edges, all or nothing. Omitted fields stay; null removes.",
+        "Create or update, all or nothing; null removes. A note or task needs type and title. KB gives a missing id.",
         argument_models.UpsertArguments,
         write.read_upsert,
         write.apply_request,
@@ -69,7 +69,7 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.delete",
-        "Remove up to 100 items; {kb_query} has versions. Refused if linked to, unless cascade.",
+        "Refused if linked to, unless cascade. {kb_query} has versions.",
         argument_models.DeleteArguments,
         write.read_delete,
         write.apply_request,
@@ -78,7 +78,7 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.check",
-        "Violations, worst first; `limit`: each.",
+        "What breaks rules.",
         argument_models.CheckArguments,
         _reader(argument_models.CheckArguments),
         check.check,
@@ -87,17 +87,17 @@ TOOLS: Final = (
         "kb.history",
         {
             "log": "newest first",
-            "show": "one record",
-            "diff": "two points",
+            "show": "one seq",
+            "diff": "what changed since",
             "who": "who and why",
-            "revert": "undo one",
-            "rollback": "all",
+            "revert": "undo a seq, or yours since",
+            "rollback": "all to a point",
         },
         argument_models.HistoryArguments,
         _reader(argument_models.HistoryArguments),
         history.history,
         writes="sometimes",
-        writing=("revert", "rollback", "message", "dry_run", "files", "expect_branch"),
+        writing=("revert", "rollback", "message", "dry_run", "force", "files", "expect_branch"),
     ),
     Tool(
         "execute_kip",
@@ -194,8 +194,10 @@ def _is_offered(service: Service, tool: Tool) -> bool:
 
 def _listed(service: Service, tool: Tool, names: argument_models.SchemaNames) -> types.Tool:
     only_reads = tool.writes == "never" or service.options.is_read_only
-    nature = types.ToolAnnotations(read_only_hint=only_reads, open_world_hint=False)
-    if not only_reads:
+    nature = types.ToolAnnotations(open_world_hint=False)
+    if only_reads:
+        nature.read_only_hint = True
+    else:
         nature.destructive_hint = True
     if tool.is_idempotent:
         nature.idempotent_hint = True
@@ -203,16 +205,20 @@ def _listed(service: Service, tool: Tool, names: argument_models.SchemaNames) ->
     return types.Tool(
         name=spelled(tool.key, is_dotted=is_dotted),
         description=in_words(_description(tool, hidden), is_dotted=is_dotted),
-        input_schema=argument_models.published(tool.model, names, hidden) if tool.model else dict(tool.schema),
+        input_schema=argument_models.published(tool.model, names, hidden, is_brief=True)
+        if tool.model
+        else dict(tool.schema),
         annotations=nature,
     )
 
 
 def _description(tool: Tool, hidden: Collection[str]) -> str:
-    """Return what a tool says of itself, without the actions that are not offered."""
+    """Return what a tool says of itself, without the actions that are not offered, and its rarely needed arguments."""
+    more = argument_models.rare(tool.model, hidden) if tool.model else []
+    also = f" Also takes {', '.join(more)}." if more else ""
     if isinstance(tool.description, str):
-        return tool.description
-    return "; ".join(f"{name}: {does}" for name, does in tool.description.items() if name not in hidden) + "."
+        return tool.description + also
+    return "; ".join(f"{name}: {does}" for name, does in tool.description.items() if name not in hidden) + f".{also}"
 
 
 def by_name(service: Service) -> dict[str, Tool]:

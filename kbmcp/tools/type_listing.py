@@ -53,7 +53,7 @@ class Listing:
     async def names(self, service: Service, tasks: TaskGroup) -> SchemaNames:
         """Return the names for the client. Raises: ``ResourceLimit``."""
         try:
-            project = await anyio.to_thread.run_sync(_project_names, service)  # none of the threads for calls
+            project = await anyio.to_thread.run_sync(self._project_names, service)  # none of the threads for calls
         except (MemoryError, RuntimeError) as error:
             raise exhausted(error, may_be_written=False) or error from error
         is_done = anyio.Event()
@@ -109,7 +109,7 @@ class Listing:
         workspace = service.workspace()
         branch = service.options.branch or workspace.head().branch
         if not workspace.folders.has_store(branch):
-            return _listed(workspace.schema, (), ())
+            return self._listed(workspace.schema, (), ())
         with service.queue.taken(workspace.folders.directory_of(branch), reads=True):
             return workspace.store(branch).read(lambda view: self._found(view, workspace.schema))
 
@@ -129,21 +129,20 @@ class Listing:
                 (PREDICATE, whole.edges, project.edges),
             )
         )
-        return _listed(project, *names)
+        return self._listed(project, *names)
 
+    def _project_names(self, service: Service) -> SchemaNames:
+        """Return the names of the schema in force, or KB's own where there is none."""
+        try:
+            return self._listed(service.schema(), (), ())
+        except KBError:
+            return self._listed(CORE, (), ())
 
-def _project_names(service: Service) -> SchemaNames:
-    """Return the names of the schema in force, or KB's own where there is none: the tools then say what is wrong."""
-    try:
-        return _listed(service.schema(), (), ())
-    except KBError:
-        return _listed(CORE, (), ())
-
-
-def _listed(project: Schema, types: Iterable[str], edges: Iterable[str]) -> SchemaNames:
-    """Return the names; with those of the two types that define others, which a client may have to choose from."""
-    more, more_edges = tuple(types), tuple(edges)
-    return SchemaNames(
-        (*project.entities, *more, *DEFINING) if len(more) <= MOST_DEFINED else (),
-        (*project.edges, *more_edges) if len(more_edges) <= MOST_DEFINED else (),
-    )
+    def _listed(self, project: Schema, types: Iterable[str], edges: Iterable[str]) -> SchemaNames:
+        """Return the names, with those of the two types that define others where the vocabulary of KIP is listed."""
+        more, more_edges = tuple(types), tuple(edges)
+        defining = DEFINING if self._has_vocabulary else ()
+        return SchemaNames(
+            (*project.entities, *more, *defining) if len(more) <= MOST_DEFINED else (),
+            (*project.edges, *more_edges) if len(more_edges) <= MOST_DEFINED else (),
+        )

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import some_of
-from kbmcp.tools.answers import Payload
+from kbmcp.tools.answers import Payload, cut_deep
 from kbmcp.tools.call import Call
+from kbmcp.tools.confirming import confirm
 from kbmcp.tools.hints import of_tools
 from kbmcp.tools.history_request import HistoryRequest
 from kbmcp.tools.write import answer_of
@@ -20,6 +23,11 @@ if TYPE_CHECKING:
     from kbcore.view.view import View
 
 _MOST_NAMED: Final = 10
+_RECORD_CHARS: Final = 1_500
+_MEMBERS: Final = ("seq", "at", "actor", "message")
+_RECORDS: Final = """
+select seq, written_at, actor, message from record where seq in (select unnest(?::bigint[])) order by seq desc limit ?
+"""
 _WITH_FILES: Final = "Send it again with `files` true: it changes them back as well."
 
 
@@ -46,7 +54,7 @@ def revert_records(call: Call, asked: HistoryRequest) -> Payload:
         error = in_files(asked.seq, written.edits)
         error.remedy = _WITH_FILES
         raise error
-    return _undone(call, [asked.seq], asked.message, dry_run=asked.dry_run)
+    return _undone(call, asked, [asked.seq], asked.message)
 
 
 def _revert_all(call: Call, asked: HistoryRequest) -> Payload:
@@ -54,22 +62,44 @@ def _revert_all(call: Call, asked: HistoryRequest) -> Payload:
     from kbcore.editing.undoing import refuse_renames
     from kbcore.store.history.undo import message_of, records_of
 
-    def selected(view: View) -> tuple[Selection, list[int]]:
+    def selected(view: View) -> tuple[Selection, list[int], list[Payload]]:
         selection = asked.selection(asked.seq, view.recorded_seq if asked.to is None else asked.to)
-        return selection, records_of(view, selection)
+        seqs = records_of(view, selection)
+        rows = view.rows(_RECORDS, [seqs, _MOST_NAMED])
+        return selection, seqs, [dict(zip(_MEMBERS, row, strict=True)) for row in rows]
 
-    selection, seqs = call.store.read(selected)
+    selection, seqs, shown = call.store.read(selected)
     refuse_renames(_target(call), seqs)
     message = asked.message or message_of(selection, len(seqs))
-    return _undone(call, seqs, message, dry_run=asked.dry_run, writer=selection.writer)
+    records: Payload = {"records": cut_deep(shown, _RECORD_CHARS)}
+    if len(seqs) > len(shown):
+        records["more_records"] = len(seqs) - len(shown)
+    return _undone(call, asked, seqs, message, selection.writer) | records
 
 
-def _undone(call: Call, seqs: Sequence[int], message: str, *, dry_run: bool, writer: Writer | None = None) -> Payload:
+def _undone(
+    call: Call, asked: HistoryRequest, seqs: Sequence[int], message: str, writer: Writer | None = None
+) -> Payload:
+    """Undo records; with ``force`` also where newer values would be lost, once a person has confirmed that.
+
+    Raises: ``NeedsPerson``; as ``undo.revert``.
+    """
+    from kbcore.errors import RevertConflict
     from kbcore.store.history.undo import UndoOptions
     from kbcore.store.history.writers import Writer
 
-    options = UndoOptions(message=message, dry_run=dry_run, writer=writer or Writer())
-    return answer_of(call, _target(call).revert(seqs, options))
+    target = _target(call)
+    options = UndoOptions(message=message, dry_run=asked.dry_run, writer=writer or Writer())
+    try:
+        outcome = target.revert(seqs, options)
+    except RevertConflict as conflict:
+        if not asked.force:
+            raise
+        if not asked.dry_run:
+            named = some_of([f"record {seq}" for seq in sorted(seqs)], _MOST_NAMED)
+            confirm(call, f"to undo {named} although newer values are lost by it", conflict.message)
+        outcome = target.revert(seqs, msgspec.structs.replace(options, force=True))
+    return answer_of(call, outcome)
 
 
 def roll_back_to(call: Call, asked: HistoryRequest) -> Payload:

@@ -13,16 +13,18 @@ import msgspec
 from kbcore.errors import KBError, Problem
 from kbcore.model.changeset import Changeset, parse, parse_deletion
 from kbcore.text.escaping import in_quotes
+from kbcore.text.wording import pluralize
 from kbmcp.tools import argument_models
-from kbmcp.tools.answers import Payload, fit
+from kbmcp.tools.answers import Payload, cut_deep, fit
 from kbmcp.tools.call import Call
+from kbmcp.tools.confirming import confirm
 from kbmcp.tools.hints import in_tool_words
 
 if TYPE_CHECKING:
     from kbcore.store.answers import Outcome
     from kbcore.sync.answer import SyncAnswer
 
-_AROUND: Final = frozenset({"expect_branch", "sync", "rename"})
+_AROUND: Final = frozenset({"expect_branch", "sync", "rename", "purge"})
 """The arguments of a write that are no part of its changeset."""
 _INSIDE: Final[dict[type, frozenset[str]]] = {
     model: frozenset(argument_models.names_of(model)) - _AROUND
@@ -30,12 +32,15 @@ _INSIDE: Final[dict[type, frozenset[str]]] = {
 }
 """The arguments of each tool that are read as its changeset."""
 _NO_DRY_SYNC: Final = "A dry run records nothing, so `sync` contradicts `dry_run`."
-_RENAME_ALONE: Final = "A rename is a record of its own: one a call, and nothing else in it."
+_RENAME_ALONE: Final = "A rename is a record of its own: one a call, and no entities or edges with it."
 _ANY: Final = "Give `entities`, `edges` or both; or `rename`, or `sync` true."
+_PURGE_ALONE: Final = "A purge is of one entity."
 _OF_CHANGESET: Final = ("message", "changeset_id", "expected_seq", "mode")
 """The arguments that apply to a changeset only: the record of a sync has a message and an id of its own."""
 _MOST_BESIDE_ERROR: Final = 10
 """The number of warnings of a sync that are added to the error of its changeset."""
+_LEFT_CHARS: Final = 3_000
+"""Characters for what a purge did not reach."""
 _LISTS: Final = ("unchanged", "created", "updated", "deleted", "warnings", "files")
 
 
@@ -47,6 +52,8 @@ class Write(msgspec.Struct, frozen=True):
     sync: bool = False
     rename: tuple[str, str] | None = None
     """The id of an entity, and the one that it is to have."""
+    purge: bool = False
+    """What is deleted is also taken out of every record of this clone."""
 
     @property
     def dry_run(self) -> bool:
@@ -91,15 +98,8 @@ def _read(
     if syncs and changeset.dry_run:
         problems.append(Problem("$.sync", "contradiction", _NO_DRY_SYNC, "Leave out `sync` or `dry_run`."))
     renames = getattr(around, "rename", {}) if around else {}
-    for name, value in renames.items():
-        if not isinstance(value, str):
-            problems.append(Problem("$.rename", "wrong_type", f"The new id of {in_quotes(name)} is no text.", ""))
-    if renames and (len(renames) > 1 or changeset.size or syncs):
-        problems.append(Problem("$.rename", "contradiction", _RENAME_ALONE, "Send anything else in another call."))
-    if renames and request.get("mode", "upsert") != "upsert":
-        message = "`mode` says how entities are written, and a rename writes none."
-        problems.append(Problem("$.mode", "contradiction", message, "Leave it out."))
-    if syncs and not changeset.size:
+    problems += _misfits_of_rename(renames, request, changeset)
+    if syncs and not (changeset.size or renames):
         problems += _misfits_of_sync(request)
     if (syncs or renames) and not problems:
         changeset = msgspec.structs.replace(
@@ -108,8 +108,26 @@ def _read(
     if problems:  # a list that was mistyped names something all the same
         problems += [problem for problem in changeset.problems if problem.code != "empty"]
         changeset = msgspec.structs.replace(changeset, problems=tuple(problems))
+    purges = bool(getattr(around, "purge", False))
+    if purges and (len(changeset.entity_deletes) != 1 or changeset.edge_deletes) and not changeset.problems:
+        problem = Problem("$.purge", "contradiction", _PURGE_ALONE, "Name one entity, and send the rest without it.")
+        changeset = msgspec.structs.replace(changeset, problems=(problem,))
     rename = next(iter(renames.items()), None)
-    return Write(changeset, around.expect_branch if around else "", syncs, rename), []
+    return Write(changeset, around.expect_branch if around else "", syncs, rename, purges), []
+
+
+def _misfits_of_rename(
+    renames: Mapping[str, Any], request: Mapping[str, Any], changeset: Changeset
+) -> Iterator[Problem]:
+    """Yield what is wrong with a rename, and with what comes with it."""
+    for name, value in renames.items():
+        if not isinstance(value, str):
+            yield Problem("$.rename", "wrong_type", f"The new id of {in_quotes(name)} is no text.", "")
+    if renames and (len(renames) > 1 or changeset.size):
+        yield Problem("$.rename", "contradiction", _RENAME_ALONE, "Send anything else in another call.")
+    if renames and request.get("mode", "upsert") != "upsert":
+        message = "`mode` says how entities are written, and a rename writes none."
+        yield Problem("$.mode", "contradiction", message, "Leave it out.")
 
 
 def _misfits_of_sync(request: Mapping[str, Any]) -> Iterator[Problem]:
@@ -126,7 +144,9 @@ def apply_request(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:
     Raises: everything that ``kbcore.store.apply.apply_changeset`` raises and, where files are to be recorded first, a
     sync.
     """
-    if asked.rename and not asked.changeset.problems:
+    if asked.purge and not asked.changeset.problems:
+        return _purged(call, asked)
+    if asked.rename and not (asked.changeset.problems or asked.sync):
         return _renamed(call, *asked.rename, asked.changeset)
     if not asked.sync:
         return answer_of(call, _applied(call, asked))
@@ -138,13 +158,17 @@ def apply_request(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:
     answer = sync(call.workspace, call.branch, call.author, SyncOptions())
     synced, said = answer.outcome, _said_of_files(call, answer)
     recorded = f"What the files say was recorded first, up to seq {synced.seq}."
-    if not asked.changeset.size:
+    if not (asked.changeset.size or asked.rename):
         return answer_of(call, msgspec.structs.replace(synced, warnings=said))
     try:
+        if asked.rename:
+            call.notes.extend((recorded, *said))
+            return _renamed(call, *asked.rename, asked.changeset)
         written = _applied(call, asked)
     except KBError as error:
         error.written_before = recorded
-        call.notes.extend(said[:_MOST_BESIDE_ERROR])
+        if not asked.rename:
+            call.notes.extend(said[:_MOST_BESIDE_ERROR])
         raise
     shown = answer_of(call, msgspec.structs.replace(written, warnings=(*said, *written.warnings)))
     return shown | {"note": f"{recorded} {shown.get('note', '')}".strip()}
@@ -178,6 +202,35 @@ def _renamed(call: Call, old: str, new: str, changeset: Changeset) -> Payload:
         return answer_of(call, separate(call.workspace, call.branch, what, call.author, **frame))
     outcome, edits = rename(target, old, new, **frame)
     return answer_of(call, outcome, [edit.path for edit in edits])
+
+
+def _purged(call: Call, asked: Write) -> Payload:
+    """Delete an entity, and take its values out of every store of this clone, once a person has confirmed that.
+
+    Raises: ``NeedsPerson``; as ``_applied`` and ``redaction.redact``.
+    """
+    from kbcore.maintenance import redaction
+
+    [item] = asked.changeset.entity_deletes
+    tried = msgspec.structs.replace(asked, changeset=msgspec.structs.replace(asked.changeset, dry_run=True))
+    planned = _applied(call, tried)
+    wanted = redaction.Wanted("entity", item.id)
+    found = redaction.preview(call.workspace, call.branch, wanted)
+    records = sum(len(store.records) for store in found.stores)
+    where = f"{pluralize(records, 'record')} of {pluralize(len(found.stores), 'store')}"
+    if asked.dry_run:
+        return answer_of(call, planned) | {"purge": {"records": records, "stores": len(found.stores)}}
+    what = f"to delete {in_quotes(item.id)} and to take its values out of {where} of this clone"
+    confirm(call, what, "Nothing brings them back. Documents, git's history, other clones and backups keep theirs.")
+    outcome = _applied(call, asked)
+    try:
+        done = redaction.redact(call.workspace, call.branch, wanted, call.author)
+    except KBError as error:
+        error.written_before = f"{in_quotes(item.id)} was deleted before, at seq {outcome.seq}."
+        raise
+    left = [*done.failed, *(f"{one.branch}: {part}" for one in done.stores for part in one.left), *done.elsewhere]
+    purge = {"records": sum(one.records for one in done.stores), "stores": len(done.stores), "ok": done.is_whole}
+    return answer_of(call, outcome) | {"purge": purge | ({"left": cut_deep(left, _LEFT_CHARS)} if left else {})}
 
 
 def _applied(call: Call, asked: Write) -> Outcome:

@@ -27,7 +27,7 @@ def test_the_next_id_is_reserved_and_follows_what_files_and_history_have_used(kb
     client(kb, "REQ-40")
     kb("delete", "REQ-40", "--yes")
     assert kb("id", "next", "req").out == "REQ-41\n"
-    assert "Known: " in kb("id", "next", "nope").err
+    assert "Known: " in kb("id", "next", "xyzzy").err
 
 
 @pytest.mark.sliced
@@ -333,3 +333,22 @@ def test_a_concept_that_every_store_knows_is_not_made_under_another_id(kb, synce
     ran = kb("new", "Person", "--title", "$self", "--id", "X-1")
     assert ran.status == IntegrityViolation.exit_status
     assert "There is a Person '$self' already" in ran.err
+
+
+def test_a_sentence_is_remembered_by_one_command_and_open_tasks_are_listed_in_their_order(kb, synced):
+    assert kb("new", "note", "Sessions end after 30 minutes", "file=src/a.py").out.startswith("NOTE-1\n")
+    for title in ("First", "Second", "Third"):
+        assert kb("new", "task", title).status == 0
+    kb("set", "TASK-3", "order=0.5")
+    kb("set", "TASK-1", "status=done")
+    listed = kb("query", "task", "--status", "open", "--sort", "order", "--json").json["entities"]
+    assert [one["title"] for one in listed] == ["Third", "Second"]
+    primed = kb("prime", "--for", "src/a.py").out
+    assert "- Sessions end after 30 minutes (NOTE-1 note active; file;" in primed
+    assert primed.index("- Third (TASK-3") < primed.index("- Second (TASK-2")
+    assert "TASK-1" not in primed
+
+
+def test_a_first_word_that_assigns_a_field_is_no_title(kb, synced):
+    assert "`title`" in kb("new", "note", "file=a.py").err
+    assert kb("new", "note", "--title", "order=1 is first", "--json").json["created"] == ["NOTE-1"]

@@ -95,15 +95,24 @@ def test_what_an_actor_wrote_is_not_undone_where_later_work_of_others_rests_on_i
     [
         (["--actor", "bott"], 64, "Did you mean 'bot'?"),
         (["--actor", "bot", "--since", "6"], 64, "No record of a client is selected"),
-        ([], 2, "Name the records by their seqs or points, or by --actor or --session"),
+        ([], 2, "Name the records by their seqs or points, or by --since, --until, --actor or --session"),
         (["2", "--actor", "bot"], 2, "and not by both"),
-        (["2", "--since", "1"], 2, "--since and --until go with --actor and --session"),
+        (["2", "--since", "1"], 2, "and not by both"),
         (["--actor", ""], 2, "--actor is empty"),
     ],
 )
 def test_records_that_are_named_in_no_way_or_in_two_are_refused(kb, two_writers, words, status, said):
     ran = kb("revert", *words)
     assert (ran.status, said in ran.err) == (status, True), ran.err
+
+
+def test_an_hour_is_taken_back_of_the_user_alone_and_a_dry_run_names_the_records(kb, two_writers, user):
+    user.setenv("KB_ACTOR", "ann")
+    shown = kb("revert", "--since", "1h", "--dry-run")
+    assert shown.out == "Would change main at seq 6: 3 deleted.\n"
+    assert "3 records by 'ann': seq 2, seq 4, seq 6." in shown.err
+    assert kb("revert", "--since", "1h").status == 0
+    assert scenarios(kb) == ["S-1", "S-3"]
 
 
 @pytest.mark.sliced

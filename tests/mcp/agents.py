@@ -106,9 +106,9 @@ def answer_of(result: types.CallToolResult) -> dict[str, Any]:
 
 
 def without_note(found: dict[str, Any]) -> dict[str, Any]:
-    """Return what an answer says beside the note on stored text, which it must begin with, and the repository."""
+    """Return what an answer says beside the note on stored text, which it begins with, the repository and advice."""
     assert next(iter(found.items())) == next(iter(DATA_NOTE.items()))
-    return {name: value for name, value in found.items() if name not in {*DATA_NOTE, "repository"}}
+    return {name: value for name, value in found.items() if name not in {*DATA_NOTE, "repository", "advice"}}
 
 
 def unfenced(text: str) -> str:

@@ -65,7 +65,7 @@ def test_the_toolset_is_there_only_when_it_is_asked_for(shared, kb):
 def test_the_tools_say_truly_what_they_take_and_may_change(speaker):
     tools = {tool.name: tool for tool in speaker.tools() if tool.name in KIP}
     writer, reader = (tools[name] for name in KIP)
-    assert (writer.annotations.read_only_hint, writer.annotations.destructive_hint) == (False, True)
+    assert (writer.annotations.read_only_hint, writer.annotations.destructive_hint) == (None, True)
     assert writer.annotations.idempotent_hint is None
     assert reader.annotations.read_only_hint is True
     assert set(writer.input_schema["properties"]) == {"command", "commands", "parameters", "dry_run"}

@@ -11,8 +11,8 @@ import kbmcp
 from tests.mcp.agents import agent
 
 PATH = ["protocol.stdio", "protocol.json_rpc", "serving", "tools.run_call", "tools.write", "tools.call"]
-AROUND = ["protocol.call_queue", "protocol.worker_threads"]
-"""They say whose turn it is, and in which thread; no request passes through them."""
+AROUND = ["protocol.call_queue", "protocol.worker_threads", "tools.confirming"]
+"""They say whose turn it is, in which thread, and who could be asked; no request passes through them."""
 _HERE = Path(kbmcp.__file__).parent
 _CORE = "kbcore/checks/introduced/written.py"
 

@@ -46,6 +46,7 @@ def test_what_there_is_to_read_is_listed(each_era):
         ("kb://head", "head"),
         ("kb://schema", "schema"),
         ("kb://check", "check"),
+        ("kb://read", "read"),
     ]
     templates = each_era._portal.call(each_era._client.list_resource_templates).resource_templates
     assert [one.uri_template for one in templates] == ["kb://entity/{id}", "kb://context{?paths,budget}"]
@@ -142,7 +143,7 @@ def test_what_is_not_there_is_an_error_of_the_protocol(mode, shared):
 @pytest.mark.parametrize("mode", MODES)
 def test_outside_of_a_repository_a_resource_says_why_not(mode, tmp_path):
     with agent(tmp_path, mode=mode) as found:
-        assert len(found._portal.call(found._client.list_resources).resources) == 3
+        assert len(found._portal.call(found._client.list_resources).resources) == 4
         error = refused(found, "kb://head")
         assert (error.code, error.data["error"]["code"]) == (-32603, "not_a_repository")
         assert "-C PATH" in error.data["error"]["hint"]

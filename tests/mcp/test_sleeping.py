@@ -118,7 +118,7 @@ def test_arguments_that_are_none_are_refused(asleep, arguments, said):
 def test_the_tool_says_truly_what_it_takes(asleep):
     _, speaker = asleep
     [tool] = [tool for tool in speaker.tools() if tool.name == "kb_sleep"]
-    assert tool.annotations.read_only_hint is False
+    assert tool.annotations.read_only_hint is None
     assert [*unportable(tool.input_schema)] == []
     assert tool.input_schema["properties"]["kind"]["enum"] == [*KINDS]
     assert speaker.call("kb_sleep", kind=None, limit=None)["counts"] == speaker.call("kb_sleep")["counts"] != {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.mcp.agents import agent, answer_of, direct, raw, text_of
@@ -360,3 +362,44 @@ def test_the_answer_to_a_rename_in_many_files_fits_and_counts_the_files_it_leave
         assert len(text_of(result)) <= 20_000
         assert answer["files"]
         assert len(answer["files"]) + answer["omitted"]["files"] == 131
+
+
+def test_a_rename_records_the_files_first_where_that_is_asked_for(project):
+    with agent(project.root) as found:
+        project.write({"docs/requirements/a.md": "---\nid: A\ntitle: T\nstatus: open\n---\n"})
+        assert found.refused("kb_upsert", rename={"A": "B"})["code"] == "not_synced"
+        answer = found.call("kb_upsert", rename={"A": "B"}, sync=True)
+        assert (answer["renamed"], answer["files"]) == ({"A": "B"}, ["docs/requirements/a.md"])
+        assert "recorded first" in answer["note"]
+        refused = found.refused("kb_upsert", rename={"NONE": "B"}, sync=True)
+        assert refused["code"] == "not_found"
+
+
+def test_a_rename_that_was_made_already_is_no_error(project):
+    with agent(project.root) as found:
+        project.apply(entities=[entity("A")])
+        found.call("kb_upsert", rename={"A": "B"})
+        answer = found.call("kb_upsert", rename={"A": "B"})
+        assert (answer["applied"], answer["warnings"]) == (
+            False,
+            ["'A' is called 'B' already: nothing was left to do."],
+        )
+        assert found.refused("kb_upsert", rename={"A": "C"})["code"] == "not_found"
+
+
+@pytest.mark.sliced
+def test_a_function_is_renamed_by_its_code_and_one_call(project):
+    pytest.importorskip("tree_sitter_python")
+    settings = {"extractors": {"code": {"paths": ["src/**/*.py"]}}}
+    project.write({".kb/config.json": json.dumps(settings), "src/a.py": "def old(price):\n    return price * 2 + 1\n"})
+    with agent(project.root) as found:
+        found.call("kb_upsert", sync=True)
+        about = {"type": "relates_to", "kind": "about", "from": "N", "to": "src/a.py#old"}
+        found.call("kb_upsert", entities=[{"id": "N", "type": "note", "title": "Rounds up"}], edges=[about])
+        refused = found.refused("kb_upsert", rename={"src/a.py#old": "src/a.py#new"})
+        assert "Rename it in the code of 'src/a.py'" in refused["hint"]
+        project.write({"src/a.py": "def new(price):\n    return price * 2 + 1\n"})
+        answer = found.call("kb_upsert", rename={"src/a.py#old": "src/a.py#new"}, sync=True)
+        assert answer["warnings"] == ["'src/a.py#old' is called 'src/a.py#new' already: nothing was left to do."]
+        [edge] = found.call("kb_query", ids=["N"], edges=True)["edges"]
+        assert edge["to"] == "src/a.py#new"

@@ -36,6 +36,7 @@ from kbcore.errors import FilesUnknown, GitUnusable, InvalidConfig, NotFound, Pr
 from kbcore.errors.remedies import kb
 from kbcore.errors.secrets import masked_in
 from kbcore.git import local_branches, revisions
+from kbcore.ids import NUMBER_MARK
 from kbcore.model.claims.change import creation_words
 from kbcore.model.claims.fold import DELETED
 from kbcore.model.graph import FORMER_KEY, Link
@@ -46,7 +47,7 @@ from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean, nearest
 from kbcore.text.wording import is_or_are, pluralize
 from kbcore.view.contested import choices
-from kbcore.view.numbering import MARK, series_of
+from kbcore.view.numbering import series_of
 from kbcore.view.view import View
 
 NAMES: Final = tuple(rule.id for rule in against.RULES)
@@ -233,7 +234,7 @@ def _words_of_deletion(one: ContestedField, name: str, deleted: str, ref: str) -
 def _made(one: SharedId, ref: str) -> Finding:
     """Return an id that changes of both sides make as a finding."""
     ours, theirs = Side(one.id, one.title, Place(one.here, 0)), Side(one.id, one.title_there, Place(one.there, 0))
-    fresh, creation = f"{series_of(one.id)}{MARK}", creation_words(one.creation, one.id)
+    fresh, creation = f"{series_of(one.id)}{NUMBER_MARK}", creation_words(one.creation, one.id)
     return Finding(
         one.id,
         f"{one.id} was made here{_titled(ours)}, and in {ref}{_titled(theirs)}.",
@@ -289,7 +290,7 @@ def _words(one: Conflict, ref: str) -> tuple[str, str]:
     if one.code == RENAMED_TWICE:
         message = f"{key} was renamed to {ours.id} here{here} and to {theirs.id} in {ref}{there}."
         return message, f"Agree on one id: {kb('rename', ours.id, theirs.id)} takes the other one."
-    fresh = f"{series_of(key)}{MARK}"
+    fresh = f"{series_of(key)}{NUMBER_MARK}"
     if one.code != FORMER:
         message = f"{key} was made here{_titled(ours)}, and in {ref}{_titled(theirs)}."
         return message, (

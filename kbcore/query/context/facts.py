@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.model.statuses import RETIRED, is_status
+from kbcore.model.schema import TASK
+from kbcore.model.statuses import CLOSED, RETIRED, is_status
 from kbcore.query.walk import AGAINST
 from kbcore.text.escaping import escape_controls
 from kbcore.text.wording import pluralize
@@ -79,8 +80,8 @@ class Fact(msgspec.Struct, frozen=True):
 
     @property
     def is_retired(self) -> bool:
-        """Return whether its status takes it out of service."""
-        return is_status(self.status, RETIRED)
+        """Return whether its status takes it out of service; a task that is done is."""
+        return is_status(self.status, CLOSED if self.type == TASK else RETIRED)
 
     @property
     def is_accepted_and_fresh(self) -> bool:

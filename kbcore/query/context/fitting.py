@@ -22,14 +22,15 @@ _TURNS: Final[Mapping[str, tuple[int, int]]] = {
     "scenario": (2, 4),
     "test": (3, 3),
     "flag": (4, 2),
-    "task": (5, 2),
-    "event": (6, 2),
-    "component": (8, 1),
-    "doc": (9, 1),
-    "symbol": (10, 1),
+    "note": (5, 2),
+    "task": (6, 2),
+    "event": (7, 2),
+    "component": (9, 1),
+    "doc": (10, 1),
+    "symbol": (11, 1),
 }
 """By type: its place among the kinds, and how many of it come in one turn."""
-_OTHER_TURN: Final = (7, 2)
+_OTHER_TURN: Final = (8, 2)
 RETIRED_COUNT: Final = "retired fact"
 """The name under which facts are counted whose status takes them out of service."""
 

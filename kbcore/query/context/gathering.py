@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
+from kbcore.model.schema import MEMOS, ORDER
 from kbcore.model.verdict import TEST
 from kbcore.query import sql
 from kbcore.query.context.facts import FAILING, Fact, Tie, marks_of
@@ -53,15 +54,33 @@ def tied_to(rows: Rows, starts: Mapping[str, Tie], at: int | None = None, *, nam
 
 
 def of_type(rows: Rows, type_: str, tie: Tie, closed: Collection[str]) -> tuple[Fact, ...]:
-    """Return the entities of a type, but those whose status begins with one of the words of ``closed``."""
+    """Return the entities of a type, but those whose status begins with one of the words of ``closed``.
+
+    Those that have an order come first, in it; then the latest.
+    """
     bound = sql.statement(None)
+    place = f"try_cast(json_extract_string(n.attributes, '$.{ORDER}') as double)"
     word = "regexp_extract(lower(coalesce(n.status, '')), '[a-z]+')"
     text = (
         f"select {_COLUMNS} from {bound.node} n {_RECORD} where n.type = {bound.bind(type_)} "  # noqa: S608 - fixed names
         f"and {word} not in (select unnest({bound.bind([*closed])}::varchar[])) "
-        f"order by n.version desc, n.id limit {limits.MAX_CONTEXT_FACTS}"
+        f"order by {place} nulls last, case when {place} is null then n.version end desc, n.id "
+        f"limit {limits.MAX_CONTEXT_FACTS}"
     )
     return _judged(rows, None, [_fact(row, tie) for row in rows(text, bound.params)])
+
+
+def about_files(rows: Rows, paths: Collection[str]) -> tuple[Fact, ...]:
+    """Return the notes and tasks that name one of these files, the latest first."""
+    bound = sql.statement(None)
+    of_file = "json_extract_string(n.attributes, '$.file')"
+    text = (
+        f"select {_COLUMNS}, {of_file} from {bound.node} n {_RECORD} "  # noqa: S608 - fixed names
+        f"where n.type in (select unnest({bound.bind(sorted(MEMOS))}::varchar[])) "
+        f"and {of_file} in (select unnest({bound.bind(sorted(paths))}::varchar[])) "
+        f"order by n.version desc, n.id limit {limits.MAX_CONTEXT_FACTS}"
+    )
+    return _judged(rows, None, [_fact(row, Tie("file", near=row[-1])) for row in rows(text, bound.params)])
 
 
 def changed_after(rows: Rows, seq: int) -> tuple[Fact, ...]:

@@ -83,6 +83,17 @@ def meant(view: View, point: When | str, *, now: str = "") -> Meant:
     return found
 
 
+def beginning(view: View, point: When) -> Meant:
+    """Return the record that a comparison begins with: as ``meant``, but of a time before all records none.
+
+    Raises: as ``meant``.
+    """
+    if point.end and not is_pruned(view) and not last_by(view, point.end, before=True):
+        _check_past(view, point)
+        return Meant(0, said_of(view, point, is_since=False))
+    return meant(view, point)
+
+
 def after(view: View, point: When) -> int:
     """Return the last seq before what is since a point: 0 where that is all.
 

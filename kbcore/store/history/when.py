@@ -34,7 +34,7 @@ SHOWN_COMMIT: Final = 12
 
 _MAX_DIGITS: Final = 18
 """No seq is longer."""
-_EXAMPLES: Final = "2026-01-31, 2026-01-31T12:00:00Z, yesterday or `2 hours ago`"
+_EXAMPLES: Final = "2026-01-31, 2026-01-31T12:00:00Z, yesterday, 1h or `2 days ago`"
 _UNITS: Final[Mapping[str, dt.timedelta]] = {
     "second": dt.timedelta(seconds=1),
     "minute": dt.timedelta(minutes=1),
@@ -43,11 +43,15 @@ _UNITS: Final[Mapping[str, dt.timedelta]] = {
     "week": dt.timedelta(weeks=1),
 }
 _MONTHS: Final = {"month": 1, "year": 12}
-_SHORT: Final = {"h": "hour", "min": "minute", "s": "second", "d": "day", "w": "week"}
-"""Short forms of units, as in `2h ago`."""
+_SHORT: Final = {"h": "hour", "min": "minute", "m": "minute", "s": "second", "d": "day", "w": "week"}
+"""Short forms of units, as in `2h`."""
 _NAMES: Final = "|".join([*_UNITS, *_MONTHS])
-_AGO: Final = re.compile(rf"(?:(a|an|one|[0-9]{{1,6}}) ({_NAMES})s?|([0-9]{{1,6}}) ?({'|'.join(_SHORT)})) ago")
-_LAST: Final = re.compile(r"last (week|month|year)")
+_AGO: Final = re.compile(
+    rf"(?:last |past |-)?(?:(a|an|one|[0-9]{{1,6}}) ({_NAMES})s?"
+    rf"|([0-9]{{1,3}}|[0-9]{{4,6}}(?=.* ago)) ?({'|'.join(_SHORT)}))(?: ago)?"
+)
+"""How long ago something was, with or without `ago`. Four digits and `d` alone may begin a commit."""
+_LAST: Final = re.compile(r"(?:last|past) (minute|hour|day|week|month|year)")
 _DAYS: Final = tuple(name.lower() for name in calendar.day_name)
 _GAPS: Final = re.compile(r"[\s._]+")
 _ZONE: Final = re.compile(r"\s+([+-]\d\d:?\d\d)$")

@@ -12,8 +12,11 @@ from kbcore.model.concepts import DEFINING, ORIGIN, STYLE_WORDS, TYPE, Concept, 
 from kbcore.model.graph import CORE_FIELDS, FORMER_IDS, FORMER_KEY, STAMPS, Node, former_ids, former_ids_of
 from kbcore.model.record import PutNode
 from kbcore.model.schema import (
+    CORE,
     GENERATED_DIGITS,
     HIDDEN,
+    ORDER,
+    TASK,
     EdgeType,
     EntityType,
     allowed_values_hint,
@@ -42,8 +45,8 @@ def plan_entity(found: PlanBuilder, item: EntityWrite) -> None:
     definition = _definition(found, item, old)
     fields, owners = (old.fields, old.owners) if old else ({}, {})
     wanted, unset = choose(found, item, old, *_wanted(item, fields, owners))
-    if old is None and definition and "name" not in wanted:
-        wanted |= _name_in_id(item.id, definition)
+    if old is None and definition:
+        wanted = _name_in_id(item.id, definition) | _memo_defaults(found, item, definition) | wanted
     shown = _shown(old)
     values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
     settle(found, item, old, wanted, values=values, unset=unset)
@@ -179,6 +182,17 @@ def _name_in_id(key: str, definition: EntityType) -> dict[str, str]:
     """Return the name that a new concept of KIP's has by its id, ``Type:name``, for who does not say it."""
     name = key.removeprefix(f"{definition.name}:") if definition.origin == ORIGIN else key
     return {"name": name} if name not in {key, ""} else {}
+
+
+def _memo_defaults(found: PlanBuilder, item: EntityWrite, definition: EntityType) -> dict[str, Any]:
+    """Return what a new note or task has where its writer does not say it: a status, and a place in the list."""
+    if item.is_import or not definition.is_memo:
+        return {}
+    values: dict[str, Any] = {} if "status" in item.removed else {"status": definition.status_default}
+    is_ordered = definition.name == TASK and definition.attributes[ORDER] == CORE.entities[TASK].attributes[ORDER]
+    if is_ordered and ORDER not in item.objects.get("attributes", {}):
+        values[f"attributes.{ORDER}"] = found.next_task()
+    return values
 
 
 def _definition(found: PlanBuilder, item: EntityWrite, old: Node | None) -> EntityType | None:

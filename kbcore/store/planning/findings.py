@@ -5,6 +5,7 @@ Each thing that is wrong is said once: what only follows from another problem is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, Literal, Protocol
@@ -137,6 +138,8 @@ class PlanContext(msgspec.Struct, frozen=True):
     "" where there is none."""
     holders: Callable[[Collection[str]], Mapping[str, str]] = lambda _: {}
     """Returns the entity that each of these ids names, or named before."""
+    last_task: Callable[[], float] = lambda: 0
+    """Returns the highest order of the tasks that there are."""
     users: Callable[[str, str, Collection[str]], Users] = lambda *_: Users()
     """Returns what else than these elements uses what a definition of this type and name defines."""
     writer: Callable[[int, str], RecordedBy] = lambda seq, _: RecordedBy(seq)
@@ -174,6 +177,13 @@ class PlanBuilder:
         self.repeated: dict[str, Link] = {}
         self.overwritten: dict[str, Overwritten] = {}
         self._hints_left = _MAX_HINTS
+        self._last_task: float | None = None
+
+    def next_task(self) -> int:
+        """Return the order of a new task: after all that there are, and after those before it in the changeset."""
+        last = self.around.last_task() if self._last_task is None else self._last_task
+        self._last_task = math.floor(last) + 1
+        return self._last_task
 
     def wrong(self, path: str, code: str, message: str, hint: str = "", source: str = "", *, subject: str = "") -> None:
         """Note a problem at a JSON path; ``source`` is the file that states the fact, if one does.

@@ -351,3 +351,23 @@ def test_an_object_may_be_held_to_members_that_say_something():
     assert 'at \'test\', as in {"test": "some text"}' in attribute_problem(attribute, {"review": "x", "test": " "})
     problem = only_fault("entities: {task: {attributes: {waived: {type: list, keys: [a]}}}}")
     assert "`keys` are of objects" in problem.message
+
+
+def test_a_project_that_defines_note_has_its_own_type_of_that_name():
+    text = "entities: {note: {required: [owner], statuses: [raw, kept], attributes: {file: {type: list}}}}"
+    found = load_schema({".kb/schema/p.yaml": text}).entities["note"]
+    assert (found.origin, found.description, found.is_memo) == (".kb/schema/p.yaml", "", False)
+    assert (found.required, found.status_default) == (("title", "status", "owner"), "raw")
+    assert found.attributes == {"file": Attribute("list")}
+    assert load_schema({}).entities["note"].is_memo
+
+
+def test_a_project_that_has_an_attribute_of_tasks_which_kb_has_by_now_keeps_its_own():
+    text = "entities: {task: {attributes: {order: {type: text}, points: {type: number}}}}"
+    found = load_schema({".kb/schema/p.yaml": text}).entities["task"]
+    assert found.is_memo
+    assert found.attributes == {
+        **CORE.entities["task"].attributes,
+        "order": Attribute("text"),
+        "points": Attribute("number"),
+    }

@@ -105,3 +105,10 @@ def test_a_link_is_shown_with_its_ends_and_its_kind() -> None:
         "created_at": AT,
         "source": "test",
     }
+
+
+def test_a_type_note_of_the_project_keeps_the_name_that_it_had_before_kb_brought_one() -> None:
+    assert (NAMES.of_kip["WorkNote"], "Note" in NAMES.of_kip) == ("note", False)
+    assert type_names(extended(project("note"))).of_kip["Note"] == "note"
+    defined = extended(CORE, [Concept("$ConceptType", "Note", {})])
+    assert type_names(defined).of_kip["Note"] == "Note"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbcore.model.graph import SourceFile
+from kbcore.model.schema import CORE, EntityType, schema_of
 from tests.support.repository.project import Project
 from tests.support.views.graph import graph_of, link, node
 from tests.support.views.rules import violations
@@ -67,3 +68,15 @@ def test_a_write_that_removes_the_only_edge_of_a_definition_is_not_warned_of_it(
     [said] = project.delete(edges=edges[1:2]).warnings
     assert "C (req) is linked to nothing" in said
     assert project.delete(edges=edges[2:]).warnings == ()
+
+
+def test_notes_and_tasks_need_no_edge_but_a_type_of_the_project_named_note_does(project: Project) -> None:
+    graph = graph_of([node("N", "note"), node("T", "task")])
+    assert violations(graph, RULE) == []
+    own = schema_of([*CORE.entities.values(), EntityType("note", origin="own.yaml")], CORE.edges.values())
+    assert [one.id for one in violations(graph, RULE, schema=own)] == ["N"]
+    entities = [{"id": key, "type": key, "title": key, "status": "s"} for key in ("note", "flag")]
+    edges = [{"type": "relates_to", "kind": "x", "from": "note", "to": "flag"}]
+    project.apply(entities=entities, edges=edges)
+    [said] = project.delete(edges=edges).warnings
+    assert said == "orphans (warning): flag (flag) is linked to nothing."

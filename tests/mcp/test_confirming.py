@@ -1,0 +1,193 @@
+"""What an agent may not decide: a person is asked where the client offers it, and it is refused otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import mcp_types as types
+import pytest
+from anyio.from_thread import start_blocking_portal
+from mcp import Client, StdioServerParameters
+
+from tests.mcp.agents import MODES, ROOT, SERVER, WAIT_S, Agent, agent, raw, server_env
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project
+
+
+class Person:
+    """A person who answers questions in one way, and remembers them."""
+
+    def __init__(self, action: str, content: dict[str, Any] | None = None) -> None:
+        self.asked = list[str]()
+        self.answer = types.ElicitResult(action=action, content=content)
+
+    async def __call__(self, _: Any, params: Any) -> types.ElicitResult:
+        self.asked.append(params.message)
+        assert set(params.requested_schema["properties"]) == {"confirm"}
+        return self.answer
+
+
+def confirming() -> Person:
+    return Person("accept", {"confirm": True})
+
+
+@contextmanager
+def asked(project: Project, mode: str, person: Person, *options: str) -> Iterator[Agent]:
+    """Give an agent over stdio whose client asks this person."""
+    command, *arguments = SERVER
+    server = StdioServerParameters(
+        command=command, args=[*arguments, "-C", str(project.root), *options], env=server_env(), cwd=ROOT
+    )
+    info = types.Implementation(name="tester", version="1.2")
+    with start_blocking_portal() as portal:
+        client = Client(server, mode=mode, client_info=info, read_timeout_seconds=WAIT_S, elicitation_callback=person)
+        connection = portal.wrap_async_context_manager(client)
+        try:
+            yield Agent(connection.__enter__(), portal)
+        finally:
+            connection.__exit__(None, None, None)
+
+
+@pytest.fixture
+def contested(project: Project) -> Project:
+    """Return a project in which record 2 cannot be undone without a loss: record 3 changed the same."""
+    for title in ("first", "second", "third"):
+        project.apply(entities=[{"id": "A", "type": "req", "title": title, "status": "open"}])
+    return project
+
+
+FORCED = {"action": "revert", "seq": 2, "force": True}
+
+
+def title(found: Agent) -> str:
+    return found.call("kb_query", ids=["A"], fields=["title"])["entities"][0]["title"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_newer_values_are_lost_only_where_a_person_confirms_it(contested, mode):
+    person = confirming()
+    with asked(contested, mode, person) as found:
+        assert found.refused("kb_history", action="revert", seq=2)["code"] == "revert_conflict"
+        assert person.asked == []
+        assert found.call("kb_history", **FORCED)["updated"] == ["A"]
+        assert title(found) == "first"
+    [question] = person.asked
+    assert question.startswith("tester/1.2 asks to undo record 2 although newer values are lost by it, on the branch")
+    assert "`title` of A" in question
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "person", [Person("decline"), Person("cancel"), Person("accept", {"confirm": False}), Person("accept")],
+    ids=["decline", "cancel", "unticked", "empty"],
+)  # fmt: skip
+def test_nothing_is_written_where_the_person_does_not_confirm(contested, mode, person):
+    with asked(contested, mode, person) as found:
+        refused = found.refused("kb_history", **FORCED)
+        assert (refused["code"], refused["applied"], refused["retryable"]) == ("needs_person", "no", False)
+        assert "did not confirm" in refused["hint"]
+        assert title(found) == "third"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_client_that_cannot_ask_is_told_so_and_how_a_person_does_it(contested, mode):
+    with agent(contested.root, mode=mode) as found:
+        refused = found.refused("kb_history", **FORCED)
+        assert refused["code"] == "needs_person"
+        assert "elicitation" in refused["hint"]
+        assert "kb revert --help" in refused["hint"]
+        assert found.call("kb_history", **FORCED, dry_run=True)["updated"] == ["A"]
+        assert title(found) == "third"
+
+
+def test_nobody_is_asked_where_nothing_is_lost(contested):
+    person = Person("decline")
+    with asked(contested, "legacy", person) as found:
+        assert found.call("kb_history", action="revert", seq=3, force=True)["applied"] is True
+        assert person.asked == []
+
+
+def test_an_answer_counts_for_the_question_that_was_asked_alone(contested):
+    """A client sends the answer with the call; what it says of the question is not believed."""
+    answer = {"confirm": {"action": "accept", "content": {"confirm": True}}}
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+    }
+    with raw(contested.root) as server:
+
+        def call(key: int, **more: Any) -> dict[str, Any]:
+            params = {"name": "kb_history", "arguments": FORCED, "_meta": meta, **more}
+            server.send("tools/call", params, key)
+            return server.reply(key)["result"]
+
+        forged = call(1, inputResponses=answer, requestState="forged")
+        assert forged["resultType"] == "input_required"
+        asked = call(2)
+        assert list(asked["inputRequests"]) == ["confirm"]
+        contested.apply(entities=[{"id": "A", "type": "req", "title": "fourth", "status": "open"}])
+        stale = call(3, inputResponses=answer, requestState=asked["requestState"])
+        assert stale["resultType"] == "input_required", "the question is another one by now"
+        done = call(4, inputResponses=answer, requestState=stale["requestState"])
+        assert done["structuredContent"]["updated"] == ["A"]
+        again = call(5, inputResponses=answer, requestState=stale["requestState"])
+        assert again.get("resultType") != "input_required" or again["requestState"] != stale["requestState"]
+
+
+def test_a_server_ends_while_a_person_is_being_asked(contested):
+    with raw(contested.root) as server:
+        client = {"name": "raw", "version": "1"}
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}}, "clientInfo": client}
+        server.send("initialize", hello, "hello")
+        server.reply("hello")
+        server.send("notifications/initialized")
+        server.call(1, "kb_history", FORCED)
+        server._next(lambda one: one.get("method") == "elicitation/create", "a question", WAIT_S)
+        assert server.close() == 0
+
+
+SECRET = "the words that must go"
+
+
+@pytest.fixture
+def leaked(project: Project) -> Project:
+    """Return a project in which an entity has a text in two records that must go."""
+    project.apply(entities=[{"id": "A", "type": "req", "title": SECRET, "status": "open"}])
+    project.apply(entities=[{"id": "A", "type": "req", "title": "t", "status": "open"}])
+    return project
+
+
+def journals(project: Project) -> str:
+    return "".join(path.read_text() for path in stores_at(project.root).rglob("*.jsonl"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_entity_is_purged_from_the_history_only_where_a_person_confirms_it(leaked, mode):
+    person, call = confirming(), {"entities": [{"id": "A", "expected_version": 2}], "purge": True}
+    with asked(leaked, mode, person) as found:
+        shown = found.call("kb_delete", **call, dry_run=True)
+        assert (shown["applied"], shown["deleted"], shown["purge"]["stores"]) == (False, ["A"], 1)
+        assert person.asked == []
+        done = found.call("kb_delete", **call)
+        assert (done["deleted"], done["purge"]["ok"]) == (["A"], True)
+        assert found.call("kb_query")["total"] == 0
+        assert found.call("kb_upsert", entities=[{"type": "note", "title": "still there"}])["created"] == ["NOTE-1"]
+    [question] = person.asked
+    assert "to delete 'A' and to take its values out of 2 records of 1 store" in question
+    assert SECRET not in journals(leaked)
+
+
+def test_nothing_is_purged_without_a_person_or_of_several_entities(leaked):
+    with agent(leaked.root) as found:
+        before = journals(leaked)
+        refused = found.refused("kb_delete", entities=[{"id": "A", "expected_version": 2}], purge=True)
+        assert refused["code"] == "needs_person"
+        stale = found.refused("kb_delete", entities=[{"id": "A", "expected_version": 1}], purge=True)
+        assert stale["code"] == "stale_base"
+        two = [{"id": key, "expected_version": 1} for key in ("A", "B")]
+        assert found.refused("kb_delete", entities=two, purge=True)["details"][0]["path"] == "$.purge"
+        assert journals(leaked) == before
+        assert SECRET in before
