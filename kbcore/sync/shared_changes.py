@@ -135,6 +135,11 @@ class SharedChanges:
         self._elsewhere = self._named_elsewhere()
         self.subjects = index.concerned([self._bodies[one] for one in moved | self._elsewhere])
         """The elements that are concerned, by all ids that changes know them by."""
+        gone = {*self._was.without, *self._now.without}
+        self._ends = index.ends_of_going(
+            [self._bodies[one] for one in moved & gone], [self._bodies[one] for one in moved - gone]
+        )
+        """The ends of edges that may go: such an edge has to be looked up, as no operation names it."""
 
     def _named_elsewhere(self) -> set[str]:
         """Return the changes that a conflict shows with a file which has them no more, while another file has them."""
@@ -180,7 +185,7 @@ class SharedChanges:
     def reads(self) -> ReadSet:
         """Return the keys of a state that the operations depend on."""
         nodes = self.subjects.entities.union(*self.subjects.edges)
-        return msgspec.structs.replace(NOTHING, nodes=nodes, touching=self.subjects.around)
+        return msgspec.structs.replace(NOTHING, nodes=nodes, touching=self.subjects.around | self._ends)
 
     def _note(self, op: ChangeOperation) -> None:
         """Note an operation that is in no record."""

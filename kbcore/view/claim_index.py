@@ -18,9 +18,11 @@ from kbcore.model.claims.change import (
     Change,
     Create,
     Delete,
+    EdgeRef,
     EntityRef,
     Keep,
     Ref,
+    RemoveEdge,
     Rename,
     creation_of,
     creation_words,
@@ -364,6 +366,16 @@ class ClaimIndex:
         around.creations.update(row[0] for row in deleted)
         of_around = self.names_of(around)
         return Subjects(frozenset(self.names_of(entities) | of_around), frozenset(of_around), tuple(edges))
+
+    def ends_of_going(self, without: Iterable[Change], present: Iterable[Change]) -> frozenset[str]:
+        """Return the ends of edges that changes which are not present any more stated, or that others remove.
+
+        By all ids that they are known by.
+        """
+        refs = {ref for change in without for ref in refs_of(change) if isinstance(ref, EdgeRef)}
+        refs |= {claim.on for change in present for claim in change.claims if type(claim) is RemoveEdge}
+        ids = {one.id for ref in refs for one in entities_in(ref)}
+        return frozenset(self.names_of(Known(ids, set()))) if ids else frozenset()
 
     def names_of(self, known: Known) -> set[str]:
         """Return ids, and those that the entities which changes know by one of them have or had besides."""
