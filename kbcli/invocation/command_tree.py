@@ -98,6 +98,9 @@ WITHOUT_COMMAND: Final[dict[str, Any]] = {
 _HELP: Final = "help"
 """`kb help COMMAND` is `kb COMMAND --help`, as users of git expect."""
 _WIDTH: Final = 100
+_EPILOG: Final = (
+    "`kb help COMMAND` or `kb COMMAND --help` says more about a command, `kb help topics` lists other topics."
+)
 _EXAMPLE_CHARS: Final = 56
 _ALIKE: Final = 0.7
 """A command must be so much like a word to be what it misspells: `merge` is not `coverage`."""
@@ -197,6 +200,10 @@ class Root(CommandGroup):
         """Return the command that is meant; an unknown one gets what may be meant."""
         if args and args[0] == _HELP and not ctx.resilient_parsing:
             args = [*args[1:], "--help"]
+            topic = _topic(args[1:])
+            if topic:
+                ctx.obj.output.data(topic)
+                ctx.exit()
             if len(args) == 1:
                 ctx.obj.output.data(ctx.get_help() + "\n")
                 ctx.exit()
@@ -219,6 +226,15 @@ class Root(CommandGroup):
 
 
 def _meant_below(group: str, word: str, commands: Sequence[str]) -> str:
+def _topic(words: Sequence[str]) -> str:
+    """Return the text of a topic of help that is no command; "" where none is meant."""
+    from kbcli.invocation.help_topics import TOPICS, listed
+
+    if len(words) != 1 or words[0] in COMMANDS:
+        return ""
+    return listed() if words[0] == "topics" else TOPICS.get(words[0], "")
+
+
     """Return what may be meant by a word that is no command of a group."""
     from kbcli.invocation.examples import INSTEAD_BELOW
     from kbcore.text.suggest import is_it, near_ones
@@ -247,7 +263,7 @@ def _meant(word: str, commands: Sequence[str]) -> str:
 def root() -> Root:
     """Return ``kb``, made once in a process, as each of its commands is."""
     app = typer.Typer(cls=Root, rich_markup_mode=None, context_settings=SETTINGS)
-    app.callback(epilog="`kb help COMMAND` or `kb COMMAND --help` says more about a command.")(_root)
+    app.callback(epilog=_EPILOG)(_root)
     group = typer.main.get_command(app)
     assert isinstance(group, Root)  # noqa: S101 - the class was given above
     make_plain(group.params)

@@ -62,13 +62,13 @@ class WholeCopy(NamedTuple):
 def whole_copy_words(copies: Sequence[WholeCopy]) -> str:
     """Return which files hold one change, and what to do, as a sentence with commands (``kbcore.errors.remedies``)."""
     one = copies[0]
-    given = [kb("redact", *words) for words in commands(one.change, one.fields, "--yes")]
-    take = "takes" if len(given) == 1 else "take"
+    given = [kb("redact", *words) for words in commands(one.change, one.fields)]
+    show = "shows" if len(given) == 1 else "show"
     paths = some_of([copy.path for copy in copies], _SHOWN)
     has, files = ("has", "the file") if len(copies) == 1 else ("have", "the files")
     return (
         f"{paths} {has} a change of {one.actor} whole that is redacted in this clone, and its values were not taken"
-        f" in: {' and '.join(given)} {take} them out of {files}; then commit {it_or_them(len(copies))}."
+        f" in: {' and '.join(given)} {show} what takes them out of {files}; then commit {it_or_them(len(copies))}."
     )
 
 
