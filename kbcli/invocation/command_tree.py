@@ -45,6 +45,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "id": Listed("id", "Give out ids that are not in use yet."),
     "apply": Listed("apply", "Apply a changeset from a file."),
     "delete": Listed("delete", "Remove entities or edges."),
+    "review": Listed("review", "Show what is only proposed, and accept or reject it."),
     "check": Listed("check", "Run the rules."),
     "coverage": Listed("coverage", "Show which requirements are specified, verified and implemented."),
     "impact": Listed("impact", "Show what a change affects, and which tests to run."),
@@ -80,7 +81,7 @@ TASKS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": ("init", "demo"),
     "Keep the store in step with the files": ("sync", "sources", "watch", "status"),
     "Find and show": ("query", "show", "prime", "kip", "prolog", "dml", "impact", "graph", "schema"),
-    "Change facts by hand": ("new", "set", "rename", "link", "unlink", "confirm", "apply", "delete", "id"),
+    "Change facts by hand": ("new", "set", "rename", "link", "unlink", "confirm", "apply", "delete", "review", "id"),
     "Find what is missing or wrong": ("check", "coverage", "results"),
     "Show the history, and undo": ("log", "diff", "revert", "rollback"),
     "Work with branches and other clones": ("share", "merge", "resolve", "push", "fetch", "branch", "gc"),
@@ -97,10 +98,10 @@ WITHOUT_COMMAND: Final[dict[str, Any]] = {
 """For the callback of a group that does something by itself, too."""
 _HELP: Final = "help"
 """`kb help COMMAND` is `kb COMMAND --help`, as users of git expect."""
-_WIDTH: Final = 100
 _EPILOG: Final = (
     "`kb help COMMAND` or `kb COMMAND --help` says more about a command, `kb help topics` lists other topics."
 )
+_WIDTH: Final = 100
 _EXAMPLE_CHARS: Final = 56
 _ALIKE: Final = 0.7
 """A command must be so much like a word to be what it misspells: `merge` is not `coverage`."""
@@ -199,11 +200,11 @@ class Root(CommandGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is meant; an unknown one gets what may be meant."""
         if args and args[0] == _HELP and not ctx.resilient_parsing:
-            args = [*args[1:], "--help"]
             topic = _topic(args[1:])
             if topic:
                 ctx.obj.output.data(topic)
                 ctx.exit()
+            args = [*args[1:], "--help"]
             if len(args) == 1:
                 ctx.obj.output.data(ctx.get_help() + "\n")
                 ctx.exit()
@@ -225,7 +226,6 @@ class Root(CommandGroup):
                     formatter.write_dl(rows)
 
 
-def _meant_below(group: str, word: str, commands: Sequence[str]) -> str:
 def _topic(words: Sequence[str]) -> str:
     """Return the text of a topic of help that is no command; "" where none is meant."""
     from kbcli.invocation.help_topics import TOPICS, listed
@@ -235,6 +235,7 @@ def _topic(words: Sequence[str]) -> str:
     return listed() if words[0] == "topics" else TOPICS.get(words[0], "")
 
 
+def _meant_below(group: str, word: str, commands: Sequence[str]) -> str:
     """Return what may be meant by a word that is no command of a group."""
     from kbcli.invocation.examples import INSTEAD_BELOW
     from kbcore.text.suggest import is_it, near_ones

@@ -122,6 +122,11 @@ def _settings(of_source: _Schema) -> dict[str, _Schema]:
             "actors": _says(_SHARED, "Globs of the actors whose changes are shared; none may begin with `!`."),
             "types": _says(_SHARED, "Globs of the types whose changes are shared; none may begin with `!`."),
         }),
+        "review": _object("Whose writes are only proposed until they are accepted.", {
+            "actors": _says(_SHARED, "Globs of the actors whose writes are proposed; none may begin with `!`."),
+            "types": _says(_SHARED, "Globs of the types of entities and edges that this concerns."),
+            "accept": _says(_SHARED, "Globs of actors who may accept, besides people at a terminal."),
+        }),
         "results": _says(_TEXTS, "Globs of reports of test runs that `kb results` takes in where none is named."),
         "codeowners": _says(_FLAG, "Whether the file `CODEOWNERS` gives the owners of what states none."),
         "staged": _object("What is asked of a commit.", {

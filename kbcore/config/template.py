@@ -84,6 +84,7 @@ def default_config_text(default_branch: str | None = None) -> str:
             "timeLimitSeconds": _short(DEFAULT.logic.time_s),
         },
         "share": {name: _short(value) for name, value in msgspec.to_builtins(DEFAULT.share).items()},
+        "review": {name: list(value) for name, value in msgspec.to_builtins(DEFAULT.review).items()},
         "results": list(DEFAULT.results),
         "codeowners": DEFAULT.code_owners,
         "staged": {"symbols": list(DEFAULT.staged_symbols)},

@@ -60,7 +60,7 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.upsert",
-        "Create or update entities and edges, all or nothing. Omitted fields stay; null removes.",
+        "Create or update entities and edges, all or nothing. Omitted stays; null removes.",
         argument_models.UpsertArguments,
         write.read_upsert,
         write.apply_request,
@@ -69,7 +69,7 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.delete",
-        "Remove up to 100 items; {kb_query} has versions. Refused if linked to, unless cascade.",
+        "Remove up to 100 items; {kb_query} has versions. Refused if linked to.",
         argument_models.DeleteArguments,
         write.read_delete,
         write.apply_request,
@@ -97,7 +97,7 @@ TOOLS: Final = (
         _reader(argument_models.HistoryArguments),
         history.history,
         writes="sometimes",
-        writing=("revert", "rollback", "message", "dry_run", "files", "expect_branch"),
+        writing=("revert", "rollback", "accept", "reject", "message", "dry_run", "files", "expect_branch"),
     ),
     Tool(
         "execute_kip",

@@ -383,7 +383,7 @@ def test_a_list_in_a_pipe_reads_more_than_one_page_and_shows_every_entity_once(k
 
 def test_cells_in_a_pipe_are_separated_by_tabs_and_hold_neither_tab_nor_line_break(kb, many):
     head, first, *_ = kb("query").out.splitlines()
-    assert head.split("\t") == ["ID", "TYPE", "STATUS", "TITLE", "TAGS", "STALE"]
+    assert head.split("\t") == ["ID", "TYPE", "STATUS", "TITLE", "TAGS", "STALE", "PROPOSED"]
     assert first == r"M-000	req	open	tab\t, line\n and \\		"
     assert kb("query", "--format", "table").out.splitlines()[1].startswith("M-000   req   open")
 

@@ -152,6 +152,7 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "merge": "Another branch is needed.",
     **dict.fromkeys(("push", "fetch"), "A remote is needed."),
     "resolve": [("resolve",)],
+    "review": [("review",)],
     "redact": [("redact", "REQ-40", "--field", "title", "--yes")],
     "watch": NO_END,
     "mcp": NO_END,
