@@ -62,7 +62,7 @@ Do it although KB refuses: the option --force
 
 kb revert takes the old values also where somebody changed them since, and leaves edges without an end; that
 can be reverted. kb export, kb backup and kb dml compile overwrite a file that exists, and its
-content is lost. kb sleep begins a cycle before it is due. The refusal says what is in the way: look at that first.
+content is lost. The refusal says what is in the way: look at that first.
 """,
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from kbcore.errors.remedies import shell
 from kbcore.text.escaping import escape_controls
 from kbcore.text.wording import pluralize
 
@@ -37,9 +36,7 @@ def show(output: Output, report: CycleReport) -> None:
     if report.waits_hours:
         hours = f"{report.waits_hours:g} hours"
         output.say(escape_controls(f"Nothing was done: the last cycle of {report.branch} was at {report.last_cycle}."))
-        output.note(
-            f"The next one is due in {hours} (`sleep.intervalHours`); {shell('sleep', '--force')} does not wait."
-        )
+        output.note(f"The next one is due in {hours} (`sleep.intervalHours`); `kb sleep --force` does not wait.")
     else:
         rows = [row for done in report.phases for row in _rows(done)]
         _table(output, ("PHASE", "DONE", "COUNT", "SEQ"), rows)

@@ -29,14 +29,14 @@ Json = Mapping[str, Any]
 
 _ENTITY_HEAD: Final = ("ID", "TYPE", "STATUS", "TITLE")
 _EDGE_HEAD: Final = ("FROM", "EDGE", "TO", "CONFIDENCE", "SOURCE")
-_ENTITY_COLUMNS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "proposed", "version", "stale")
+_ENTITY_COLUMNS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version", "stale", "proposed")
 _WALK_COLUMNS: Final = ("depth", "path")
 _TEXT_COLUMNS: Final = ("score", "snippet")
 _LEAST_SNIPPET_COLUMNS: Final = 12
 _HIT_MARK: Final = re.compile("[«»]")
 _EDGE_COLUMNS: Final = (
-    *("type", "from", "to", "kind", "confidence", *OBJECT_FIELDS, "proposed"),
-    *("created_at", "created_by", "source", "sources", "version", "id"),
+    *("type", "from", "to", "kind", "confidence", *OBJECT_FIELDS),
+    *("created_at", "created_by", "source", "sources", "version", "id", "proposed"),
 )
 
 

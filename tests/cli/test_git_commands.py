@@ -414,6 +414,6 @@ def test_a_branch_gets_no_empty_store_while_that_of_the_default_branch_is_missin
     for _ in range(2):
         refused = kb("apply", "-", stdin=MORE)
         if refused.status:
-            remedy = re.findall("`kb (doctor --new-epoch[^`]*)`", refused.err)[0]
+            remedy = re.findall("`kb (doctor --new-epoch[^`]*)`", spelled_out(refused.err))[0]
             assert kb(*remedy.split(), "--yes").status == 0
     assert kb("apply", "-", stdin=MORE).status == 0

@@ -30,6 +30,7 @@ HARMLESS = {
     ("init", "--yes"): "it adds settings",
     ("sources detect", "--yes"): "it adds settings",
     ("sync", "--rebuild"): "files are read again",
+    ("sleep", "--force"): "the records of a cycle that came early can be reverted",
 }
 """Why messages may name each of the others."""
 LITERAL = re.compile(r"`kb ((?:[a-z]+ ?){1,2})[^`]*?(--[a-z-]+)[^`]*`")
