@@ -45,6 +45,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "id": Listed("id", "Give out ids that are not in use yet."),
     "apply": Listed("apply", "Apply a changeset from a file."),
     "delete": Listed("delete", "Remove entities or edges."),
+    "review": Listed("review", "Show what is only proposed, and accept or reject it."),
     "check": Listed("check", "Run the rules."),
     "coverage": Listed("coverage", "Show which requirements are specified, verified and implemented."),
     "matrix": Listed("matrix", "Show which entities of a type lead to which others, and which to none."),
@@ -84,7 +85,7 @@ TASKS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": ("init", "demo", "uninstall"),
     "Keep the store in step with the files": ("sync", "sources", "watch", "status"),
     "Find and show": ("query", "show", "prime", "kip", "prolog", "dml", "impact", "graph", "schema"),
-    "Change facts by hand": ("new", "set", "rename", "link", "unlink", "confirm", "apply", "delete", "id"),
+    "Change facts by hand": ("new", "set", "rename", "link", "unlink", "confirm", "apply", "delete", "review", "id"),
     "Find what is missing or wrong": ("check", "coverage", "matrix", "report", "results"),
     "Show the history, and undo": ("log", "diff", "revert", "rollback"),
     "Work with branches and other clones": ("share", "merge", "resolve", "push", "fetch", "branch", "gc"),
@@ -101,6 +102,9 @@ WITHOUT_COMMAND: Final[dict[str, Any]] = {
 """For the callback of a group that does something by itself, too."""
 _HELP: Final = "help"
 """`kb help COMMAND` is `kb COMMAND --help`, as users of git expect."""
+_EPILOG: Final = (
+    "`kb help COMMAND` or `kb COMMAND --help` says more about a command, `kb help topics` lists other topics."
+)
 _WIDTH: Final = 100
 _EXAMPLE_CHARS: Final = 56
 _ALIKE: Final = 0.7
@@ -200,6 +204,10 @@ class Root(CommandGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is meant; an unknown one gets what may be meant."""
         if args and args[0] == _HELP and not ctx.resilient_parsing:
+            topic = _topic(args[1:])
+            if topic:
+                ctx.obj.output.data(topic)
+                ctx.exit()
             args = [*args[1:], "--help"]
             if len(args) == 1:
                 ctx.obj.output.data(ctx.get_help() + "\n")
@@ -220,6 +228,15 @@ class Root(CommandGroup):
             if rows:
                 with formatter.section(task):
                     formatter.write_dl(rows)
+
+
+def _topic(words: Sequence[str]) -> str:
+    """Return the text of a topic of help that is no command; "" where none is meant."""
+    from kbcli.invocation.help_topics import TOPICS, listed
+
+    if len(words) != 1 or words[0] in COMMANDS:
+        return ""
+    return listed() if words[0] == "topics" else TOPICS.get(words[0], "")
 
 
 def _meant_below(group: str, word: str, commands: Sequence[str]) -> str:
@@ -251,7 +268,7 @@ def _meant(word: str, commands: Sequence[str]) -> str:
 def root() -> Root:
     """Return ``kb``, made once in a process, as each of its commands is."""
     app = typer.Typer(cls=Root, rich_markup_mode=None, context_settings=SETTINGS)
-    app.callback(epilog="`kb help COMMAND` or `kb COMMAND --help` says more about a command.")(_root)
+    app.callback(epilog=_EPILOG)(_root)
     group = typer.main.get_command(app)
     assert isinstance(group, Root)  # noqa: S101 - the class was given above
     make_plain(group.params)

@@ -119,6 +119,12 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb delete REQ-9 --dry-run", "see what would be removed"),
         ("kb delete --edge REQ-1 verified_by TEST-2", "remove one edge"),
     ),
+    "review": (
+        ("kb review", "see what agents propose, as a diff"),
+        ("kb review REQ-9 --accept", "accept an entity and its edges"),
+        ("kb review --session S --reject", "reject all of one session"),
+        ("kb review -i", "decide one by one"),
+    ),
     "check": (
         ("kb check", "run all rules"),
         ("kb check --rule must-coverage --fail-on warning", "one rule, strictly"),

@@ -51,7 +51,7 @@ class CoverageReport(msgspec.Struct, frozen=True):
     @property
     def is_empty(self) -> bool:
         """Return whether no requirement matches, not even a retired one."""
-        return not self.covered.requirements and not self.covered.retired
+        return not (self.covered.requirements or self.covered.retired or self.covered.proposed)
 
     @property
     def requirements(self) -> list[Requirement]:
@@ -100,6 +100,7 @@ def _document(report: CoverageReport) -> dict[str, Any]:
         "by": report.by,
         "total": report.covered.total.as_json(),
         "retired": report.covered.retired,
+        **({"proposed": report.covered.proposed} if report.covered.proposed else {}),
         **rows,
     }
 
@@ -159,7 +160,8 @@ def _cell(one: Requirement, aspect: str) -> str:
 
 def _state(one: Requirement, aspect: str) -> str:
     is_failing = aspect == _VERIFIED and one.failing
-    return f"{_STATES[one.state(aspect)]}, failing" if is_failing else _STATES[one.state(aspect)]
+    marks = [", failing"] * bool(is_failing) + [f", {len(one.proposed[aspect])} proposed"] * (aspect in one.proposed)
+    return f"{_STATES[one.state(aspect)]}{''.join(marks)}"
 
 
 def _failing(group: CoverageGroup, aspect: str) -> str:
@@ -180,13 +182,14 @@ def _columns(report: CoverageReport) -> tuple[tuple[str, ...], list[list[str]]]:
     """Return a report as other programs want it: states as words, numbers each in a column."""
     if report.by == "requirement":
         head = ("id", "title", "status", "priority", "tags", *ASPECTS, *(f"{name}_by" for name in ASPECTS))
-        return (*head, "not_applicable", "failing"), [
+        return (*head, "not_applicable", "failing", "proposed"), [
             [
                 *(one.id, one.title, one.status, one.priority, json_text(one.tags)),
                 *(one.state(name) for name in ASPECTS),
                 *(json_text(getattr(one, name)) for name in ASPECTS),
                 json_text(one.not_applicable),
                 json_text([test.id for test in one.failing]),
+                json_text(one.proposed),
             ]
             for one in report.requirements
         ]
@@ -221,5 +224,7 @@ def _show_rest(session: Session, report: CoverageReport, *, has_rows: bool) -> N
     elif not has_rows:
         what = " and ".join(report.lacked)
         output.note(f"None that matches lacks being {what}." if what else "Every requirement that matches is retired.")
+    if covered.proposed:
+        output.note(f"{pluralize(covered.proposed, 'requirement')} left out that nobody has accepted.")
     if covered.retired:
         output.note(f"{pluralize(covered.retired, 'retired requirement')} left out.")

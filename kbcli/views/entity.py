@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kbcli.messages import records
-from kbcli.messages.changes import BARE, SIGNS, element_pairs, field_lines, short_time
+from kbcli.messages.changes import BARE, SIGNS, element_pairs, field_lines, short_time, value
 from kbcli.terminal import colours
 from kbcli.terminal.tables import pairs
+from kbcli.views.query import proposed_mark
 from kbcore.limits import MAX_SEARCHED_CHARS
 from kbcore.model.graph import FORMER_IDS
 from kbcore.query.conflicts import actors
@@ -30,7 +31,7 @@ RECORDS: Final = 5
 VIOLATIONS: Final = 10
 NAMED: Final = 3
 """Edges that are named of what one record changed."""
-_HEADING: Final = frozenset({"stale", "stale_files", "status", "contested"})
+_HEADING: Final = frozenset({"stale", "stale_files", "status", "contested", "proposed"})
 """Members that are in the heading, or below it."""
 _INDENT: Final = "  "
 _HEAD: Final = ("EDGE", "ID", "STATUS", "TITLE", "CONFIDENCE", "STATED IN")
@@ -93,12 +94,24 @@ def _heading(output: Output, entity: Json, found: Json) -> Iterator[str]:
         resolve = f"kb resolve {shlex.quote(entity['id'])}"
         said = f" {field}, by {by}; `{resolve}` lists the values"
         yield _INDENT + output.styled("contested:", "red") + escape_controls(said)
+    yield from _proposed(output, entity)
     kept = {name: member for name, member in entity.items() if name not in _HEADING and name != "version"}
     yield ""
     rows = [*element_pairs(kept, also=("created_at", "updated_at"))]
     if of_file:
         rows.append(("owner of file", f"{', '.join(of_file['owners'])} (by {', '.join(of_file['given_by'])})"))
     yield from pairs(rows, output.width, _INDENT)
+
+
+def _proposed(output: Output, entity: Json) -> Iterator[str]:
+    """Yield what of an entity nobody has accepted yet, and the command that decides it."""
+    proposed = entity.get("proposed")
+    if not proposed:
+        return
+    whole = "nobody has accepted it"
+    fields = "" if proposed is True else ", ".join(f"{name} {value(one)}" for name, one in proposed.items())
+    said = f" {fields or whole}; `kb review {shlex.quote(entity['id'])}` shows it"
+    yield _INDENT + output.styled("proposed:", "yellow") + escape_controls(said)
 
 
 def _edges(output: Output, key: str, edges: Sequence[Json], around: Around) -> Iterator[str]:
@@ -117,6 +130,7 @@ def _edges(output: Output, key: str, edges: Sequence[Json], around: Around) -> I
 
 def _row(edge: Json, other: str, around: Around) -> tuple[str, ...]:
     name = f"{edge['type']}:{edge['kind']}" if edge.get("kind") else edge["type"] or BARE
+    name = f"{name} {proposed_mark(edge)}".rstrip()
     node = around.others.get(other)
     fields = node.fields if node else {}
     status = colours.UNRESOLVED if edge.get("unresolved") else str(fields.get("status", ""))

@@ -19,6 +19,7 @@ from kbcore.text.wording import pluralize
 if TYPE_CHECKING:
     from kbcli.invocation.context import Session
     from kbcli.terminal.output import Output
+    from kbcore.query.subject import Subject
 
 _PARTS: Final = (
     ("direct", "Affected directly"),
@@ -109,7 +110,7 @@ def _section(title: str, part: Sequence[Affected], limit: int, verdicts: Mapping
     has_owners = any(one.subject.owner for one in shown)
     rows = [
         (
-            *(one.subject.id, one.subject.type, one.subject.status, one.subject.title),
+            *(one.subject.id, one.subject.type, _status(one.subject), one.subject.title),
             *((_verdict(one, verdicts),) if has_verdicts else ()),
             *((one.subject.owner,) if has_owners else ()),
             path_text(one.path),
@@ -126,6 +127,11 @@ def _section(title: str, part: Sequence[Affected], limit: int, verdicts: Mapping
         _PATH,
     )
     return _Section(title, head, list(rows), len(part))
+
+
+def _status(subject: Subject) -> str:
+    """Return the status of an entity, marked where nobody has accepted it."""
+    return f"{subject.status} (proposed)".lstrip() if subject.proposed else subject.status
 
 
 def _verdict(one: Affected, verdicts: Mapping[str, Verdict]) -> str:
@@ -147,7 +153,7 @@ def _tsv_rows(found: Impact, limit: int) -> Iterator[tuple[str, ...]]:
                 part,
                 known.id,
                 known.type,
-                known.status,
+                _status(known),
                 known.title,
                 known.owner,
                 path_text(one.path),

@@ -30,14 +30,14 @@ Json = Mapping[str, Any]
 
 _ENTITY_HEAD: Final = ("ID", "TYPE", "STATUS", "TITLE")
 _EDGE_HEAD: Final = ("FROM", "EDGE", "TO", "CONFIDENCE", "SOURCE")
-_ENTITY_COLUMNS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version", "stale")
+_ENTITY_COLUMNS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version", "stale", "proposed")
 _WALK_COLUMNS: Final = ("depth", "path")
 _TEXT_COLUMNS: Final = ("score", "snippet")
 _LEAST_SNIPPET_COLUMNS: Final = 12
 _HIT_MARK: Final = re.compile("[«»]")
 _EDGE_COLUMNS: Final = (
     *("type", "from", "to", "kind", "confidence", *OBJECT_FIELDS),
-    *("created_at", "created_by", "source", "sources", "version", "id"),
+    *("created_at", "created_by", "source", "sources", "version", "id", "proposed"),
 )
 
 
@@ -197,6 +197,7 @@ class _Table:
         columns = {
             "TAGS": self._tags,
             "STALE": self._has_all,
+            "PROPOSED": self._has_all,
             "PATH": self._path,
             "SCORE": self._has_all and bool(asked.text),
             "SNIPPET": self._snippets,
@@ -224,6 +225,7 @@ class _Table:
             "TITLE": item.get("title", ""),
             "TAGS": ", ".join(item.get("tags", ())),
             "STALE": "true" if item.get("stale") else "",
+            "PROPOSED": _cell(item.get("proposed")),
             "PATH": path,
             "SCORE": _cell(item.get("score")),
             "SNIPPET": item.get("snippet", {}).get("text", ""),
@@ -311,13 +313,20 @@ def ways_on(shown: int, total: int, cursor: str) -> str:
 
 def _status(item: Json) -> str:
     """Return the status of an entity, marked where its file could not be read completely."""
-    mark = STALE if item.get("stale") else ""
-    return f"{item.get('status', '')} {mark}".strip()
+    marks = [STALE if item.get("stale") else "", proposed_mark(item)]
+    return " ".join(filter(None, [item.get("status", ""), *marks]))
+
+
+def proposed_mark(item: Json) -> str:
+    """Return the mark of an entity or edge in JSON of which something is only proposed."""
+    proposed = item.get("proposed")
+    return "" if not proposed else "(proposed)" if proposed is True else "(change proposed)"
 
 
 def edge_row(edge: dict[str, Any]) -> tuple[str, ...]:
     """Return an edge in JSON as a row of a table."""
     name = f"{edge['type']}:{edge['kind']}" if edge.get("kind") else edge["type"]
+    name = f"{name} {proposed_mark(edge)}".rstrip()
     return edge["from"], name, edge["to"], _cell(edge.get("confidence")), edge["source"]
 
 

@@ -43,6 +43,7 @@ from kbcore.text.suggest import did_you_mean
 from kbcore.view.neighborhood import neighborhood
 from kbcore.view.sandbox import Sandbox, TimeLeft, Times
 from kbcore.view.view import View
+from kbcore.view.without_proposals import AcceptedTables, count_proposed, without_proposals
 
 Renamed = Callable[[Collection[str]], Mapping[str, str]]
 """Returns the present id of each of some ids that an entity had before and none has now."""
@@ -127,19 +128,23 @@ def judge(  # noqa: PLR0913 - each is another part of what is judged, and how
     Raises: ``NotFound`` for an unknown rule; ``InvalidConfig``.
     """
     project = [] if is_own else project_rules(workspace)
-    near = neighborhood(view, ids) if ids else contextlib.nullcontext()
     times = rule_times(workspace)
     left = TimeLeft(times.total_s)
     schema = view.schema(workspace.schema)
-    with (
-        Sandbox(view.copy_relation, times, left) as sandbox,
-        place_for_prolog(workspace, view, schema, project, left) as prolog,
-        near as nearby,
-    ):
+    proposed = count_proposed(view)
+    with contextlib.ExitStack() as stack:
+        tables = stack.enter_context(without_proposals(view)) if proposed else view
+        sandbox = stack.enter_context(Sandbox(tables.copy_relation, times, left))
+        prolog = stack.enter_context(place_for_prolog(workspace, tables, schema, project, left))
+        nearby = stack.enter_context(neighborhood(tables, ids)) if ids else None
         now_s = workspace.machine.clock.monotonic_s
         asked = frozenset(ids) or None
-        context = RuleContext(view.rows, schema, asked, sandbox, tree, nearby, prolog, now_s, creations)
+        context = RuleContext(tables.rows, schema, asked, sandbox, tree, nearby, prolog, now_s, creations)
+        if proposed:
+            seen = msgspec.structs.replace(context, rows=view.rows, around=None)
+            context = msgspec.structs.replace(context, with_proposals=seen)
         found = check(context, workspace.config.rules, only=only, project=[*project, *extra], idle=idle)
+    found = msgspec.structs.replace(found, proposed=0 if ids else proposed)
     suppressions, baseline = accepted(workspace, view.renamed)
     if not found.violations:
         return found
@@ -148,7 +153,7 @@ def judge(  # noqa: PLR0913 - each is another part of what is judged, and how
 
 
 def place_for_prolog(
-    workspace: Workspace, view: View, schema: Schema, project: Sequence[ProjectRule], left: TimeLeft
+    workspace: Workspace, view: View | AcceptedTables, schema: Schema, project: Sequence[ProjectRule], left: TimeLeft
 ) -> contextlib.AbstractContextManager[PrologRules | None]:
     """Return what runs the project's rules in Prolog over a view, None where there are none."""
     if not any(rule.prolog for rule in project):

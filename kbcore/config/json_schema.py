@@ -125,6 +125,11 @@ def _settings(of_source: _Schema) -> dict[str, _Schema]:
         "search": _object("How a text is searched for.", {
             "meaning": _says({"enum": [*MEANING_MODES]}, "Whether meaning counts: if there is a model, always, never."),
         }),
+        "review": _object("Whose writes are only proposed until they are accepted.", {
+            "actors": _says(_SHARED, "Globs of the actors whose writes are proposed; none may begin with `!`."),
+            "types": _says(_SHARED, "Globs of the types of entities and edges that this concerns."),
+            "accept": _says(_SHARED, "Globs of actors who may accept, besides people at a terminal."),
+        }),
         "results": _says(_TEXTS, "Globs of reports of test runs that `kb results` takes in where none is named."),
         "codeowners": _says(_FLAG, "Whether the file `CODEOWNERS` gives the owners of what states none."),
         "staged": _object("What is asked of a commit.", {

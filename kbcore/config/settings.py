@@ -6,7 +6,8 @@ is known here; for other names, and only then, the project's own files and packa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, TypeVar, cast
 
 import msgspec
@@ -80,6 +81,34 @@ class ShareSettings(msgspec.Struct, frozen=True):
     types: tuple[str, ...] = ("*",)
 
 
+class ReviewSettings(msgspec.Struct, frozen=True):
+    """Whose writes are only proposed until somebody accepts them: what these actors write of these types.
+
+    Globs, where ``*`` is any; nobody's without ``actors``. ``accept`` are actors who may accept besides people at a
+    terminal.
+    """
+
+    actors: tuple[str, ...] = ()
+    types: tuple[str, ...] = ("*",)
+    accept: tuple[str, ...] = ()
+
+    def is_proposer(self, actor: str) -> bool:
+        """Tell whether what an actor writes is proposed."""
+        return _names(actor, self.actors)
+
+    def covers(self, type_: str) -> bool:
+        """Tell whether facts of a type of entities or edges are proposed."""
+        return _names(type_, self.types)
+
+    def may_accept(self, actor: str, *, is_agent: bool) -> bool:
+        """Tell whether an actor may accept what is proposed; an agent, or who proposes, only where it is listed."""
+        return _names(actor, self.accept) or not (is_agent or self.is_proposer(actor))
+
+
+def _names(name: str, globs: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, glob) for glob in globs)
+
+
 class Config(msgspec.Struct, frozen=True):
     """The settings in force.
 
@@ -110,6 +139,7 @@ class Config(msgspec.Struct, frozen=True):
     share: ShareSettings = ShareSettings()
     search_meaning: MeaningMode = "auto"
     """Whether a search for a text looks for its meaning too: where the extra is installed, or always, or never."""
+    review: ReviewSettings = ReviewSettings()
     results: tuple[str, ...] = ()
     """Globs of the reports that ``kb results`` takes in where none is named."""
     code_owners: bool = True
@@ -143,12 +173,14 @@ _KEYS: Final = (
     "logic",
     "share",
     "search",
+    "review",
     "results",
     "codeowners",
     "staged",
 )
 _KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
 _SHARE_KEYS: Final = ("mode", "merge", "actors", "types")
+_REVIEW_KEYS: Final = ("actors", "types", "accept")
 _LOGIC_KEYS: Final = ("workspace", "maxClauses", "timeLimitSeconds")
 
 
@@ -230,6 +262,7 @@ def read_config(text: str, path: str) -> ReadSettings:
         logic=_logic(found.get("logic")),
         share=_share(found.get("share")),
         search_meaning=_search(found.get("search")),
+        review=_review(found.get("review")),
         results=globs_in(found["results"]) if "results" in found else (),
         code_owners=_flag(found.get("codeowners"), is_on=DEFAULT.code_owners),
         staged_symbols=_staged(found.get("staged")),
@@ -437,13 +470,19 @@ def _search(spot: ConfigNode | None) -> MeaningMode:
     return _choice(found.get("meaning"), MEANING_MODES) or DEFAULT.search_meaning
 
 
-def _shared_names(spot: ConfigNode) -> tuple[str, ...]:
+def _review(spot: ConfigNode | None) -> ReviewSettings:
+    found = spot.known_members(_REVIEW_KEYS, "setting of review") if spot else {}
+    named = {name: _shared_names(place, "is reviewed") for name, place in found.items()}
+    return ReviewSettings(**named)
+
+
+def _shared_names(spot: ConfigNode, what: str = "is shared") -> tuple[str, ...]:
     """Return the globs of what is shared; one that is to exclude a name would share it, and is a problem."""
     placed = placed_globs(spot)
     for glob, place in placed:
         if glob.startswith("!"):
-            message = f"{shown(glob)} cannot be used: what is shared is what a glob matches, and none excludes a name."
-            place.wrong("bad_glob", message, "List the names, or globs of them, that are to be shared.")
+            message = f"{shown(glob)} cannot be used: what {what} is what a glob matches, and none excludes a name."
+            place.wrong("bad_glob", message, "List the names, or globs of them, that are meant.")
     return tuple(glob for glob, _ in placed)
 
 

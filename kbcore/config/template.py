@@ -87,6 +87,7 @@ def default_config_text(default_branch: str | None = None) -> str:
         },
         "share": {name: _short(value) for name, value in msgspec.to_builtins(DEFAULT.share).items()},
         "search": {"meaning": DEFAULT.search_meaning},
+        "review": {name: list(value) for name, value in msgspec.to_builtins(DEFAULT.review).items()},
         "results": list(DEFAULT.results),
         "codeowners": DEFAULT.code_owners,
         "staged": {"symbols": list(DEFAULT.staged_symbols)},

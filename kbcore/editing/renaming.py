@@ -62,6 +62,7 @@ from kbcore.query.known import near_ids
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
 from kbcore.store.planning.findings import check_stale
+from kbcore.store.proposing import proposing
 from kbcore.store.write_request import Planner, Request
 from kbcore.sync.active_extractors import wanted
 from kbcore.sync.ids_elsewhere import in_use_elsewhere
@@ -298,6 +299,7 @@ def recorded(target: WriteTarget, plan: Planner, request: Request) -> Outcome:
     workspace, branch = target.workspace, target.branch
     guard = workspace.guard(branch) if target.follows_head else None
     head_commit = workspace.head_commit(branch)
+    plan = proposing(workspace, target.author, plan)
     return workspace.store(branch).commit(
         target.author, request, plan, guard=guard, head_commit=head_commit, branch=branch
     )

@@ -34,6 +34,7 @@ from kbcore.store.history.undo import (
     rollback_planner,
     rollback_request,
 )
+from kbcore.store.proposing import proposing
 from kbcore.store.write_request import Planner, Request
 from kbcore.sync.active_extractors import wanted
 from kbcore.text.wording import some_of
@@ -209,7 +210,7 @@ def _undone_with_files(
         hashes = {one.edit.path: content_hash(one.edit.after) for one in read if one.changes or one.is_written}
         restored = {path for path, hash_ in hashes.items() if hash_ == planned.hashes.get(path)}
         drafts: list[Draft] = []
-        plan = planner(restored)
+        plan = proposing(workspace, target.author, planner(restored))
 
         def noted(view: View, stamp: Stamp) -> Draft:
             drafts.append(plan(view, stamp))

@@ -7,7 +7,7 @@ KBError
 ├─ Rejected       nothing written, correct the request
 │    InvalidChangeset · IntegrityViolation · StaleBase · ChangesetIdReused · LimitExceeded
 │    DerivedFact · BranchMoved · RevertConflict · KipRefused · NotSynced · PrologFailed · ContentRedacted
-│    InvalidReport · ProgramFailed · NeedsPerson
+│    InvalidReport · ProgramFailed · NeedsPerson · ReviewRequired
 ├─ Unavailable    nothing written, try later
 │    LockTimeout · LockUnsupported · StorageFull · ReadOnlyStore · StorageError · ResourceLimit
 │    ClockUnusable · StatementTimeout · Interrupted · FilesUnknown · PrologUnavailable
@@ -283,6 +283,14 @@ class ProgramFailed(Rejected, code="program_failed", exit_status=36):
     """A program of DML cannot be used, or ended with an error."""
 
     default_hint = "Correct what the message names, and run it again."
+
+
+class ReviewRequired(Rejected, code="review_required", exit_status=38):
+    """The settings leave this decision to somebody else: it accepts what is proposed, or cannot be proposed."""
+
+    default_hint = (
+        f"Leave it to a person: {kb('review')} lists what is proposed. `review` in .kb/config.json says who may accept."
+    )
 
 
 class InvalidReport(Rejected, code="invalid_report", exit_status=34):

@@ -31,6 +31,23 @@ _OF_BRANCH: Final = frozenset({
 """Commands that read or write the branch that is checked out, or the one of ``--branch``."""
 
 
+HELP_TOPICS: Final[dict[tuple[str, str], str]] = {
+    ("doctor", "--new-epoch"): "new-epoch",
+    ("doctor", "--salvage"): "salvage",
+    ("doctor", "--rebuild-head"): "rebuild-head",
+    ("doctor", "--even-damaged"): "even-damaged",
+    ("branch", "--even-damaged"): "even-damaged",
+    ("compact", "--prune-before"): "prune",
+    ("gc", "--empty-trash"): "empty-trash",
+    ("redact", "--yes"): "redaction",
+    **{(name, "--force"): "force" for name in ("backup", "dml", "export", "revert")},
+}
+"""By command and option: the topic of ``kb help`` on what loses data or overrides a refusal.
+
+No message spells such a command out: whoever reads one, such as an agent, might run it without a second thought.
+"""
+
+
 class EdgeWords(msgspec.Struct, frozen=True, array_like=True):
     """What names an edge for the tools, which know no ids of edges."""
 
@@ -60,8 +77,17 @@ class Command(msgspec.Struct, frozen=True, array_like=True):
         branch = ["--branch", shlex.quote(self.branch)] if self.branch else []
         return " ".join(["kb", self.name, *map(_word, self.args), *branch])
 
+    @property
+    def topic(self) -> str:
+        """Return the topic of help that stands for the command in messages, "" where it is spelled out."""
+        return next((topic for one in self.args if (topic := HELP_TOPICS.get((self.name, one)))), "")
+
     def shown(self) -> str:
-        """Return the command with its verb, for people at a shell."""
+        """Return the command with its verb, for people at a shell; one that has a help topic is not spelled out."""
+        if self.topic:
+            named = dict(zip(self.args, self.args[1:], strict=False)).get("--branch", self.branch)
+            place = f"for the branch {shlex.quote(named)}" if named else ""
+            return " ".join(filter(None, [self.lead, f"what `kb help {self.topic}` describes", place, self.place]))
         return f"{self.lead} `{self.words()}` {self.place}".strip()
 
 

@@ -18,6 +18,7 @@ from kbcore.logic.engine.terms import atom, listed, string, value
 from kbcore.view import as_of
 from kbcore.view.tables import link_row, node_row
 from kbcore.view.view import View
+from kbcore.view.without_proposals import AcceptedTables
 
 _PLAIN: Final = ("owner", "priority", "severity", "text_ref")
 _LISTS: Final = ("tags", "links")
@@ -36,7 +37,7 @@ class GraphChange(msgspec.Struct, frozen=True):
     added: Sequence[str]
 
 
-def all_facts(view: View, at: int | None = None) -> list[str]:
+def all_facts(view: View | AcceptedTables, at: int | None = None) -> list[str]:
     """Return the facts of the whole graph, as of a seq or of the head; each a term with its full stop."""
     nodes = view.rows(f"select {', '.join(_NODE)} from {as_of.nodes(at)}", [])  # noqa: S608 - constants
     links = view.rows(f"select {', '.join(_LINK)} from {as_of.links(at)} where is_resolved", [])  # noqa: S608 - constants

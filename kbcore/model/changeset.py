@@ -139,6 +139,8 @@ class Changeset(msgspec.Struct, frozen=True):
     expected_seq: int | None = None
     dry_run: bool = False
     cascade: bool = False
+    is_review: bool = False
+    """True for a decision on what is proposed, which alone may write the marks of it (``model.proposals``)."""
     entities: tuple[EntityWrite, ...] = ()
     edges: tuple[EdgeWrite, ...] = ()
     entity_deletes: tuple[EntityDelete, ...] = ()

@@ -10,7 +10,7 @@ import msgspec
 
 from kbcore.model import verdict
 from kbcore.model.claims.derived import SETS
-from kbcore.model.graph import FILE, FORMER_IDS, STAMPS, Node, SourceFile, is_contested_note
+from kbcore.model.graph import FILE, FORMER_IDS, STAMPS, Node, SourceFile, is_contested_note, is_proposed_mark
 from kbcore.model.record import Operation, PutNode
 
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -33,7 +33,11 @@ def content_of(node: Node) -> bytes:
     passing = PASSING
     if node.is_of_code:
         passing = _NOT_OF_SYMBOLS if node.type == SYMBOL else _NOT_OF_TESTS
-    fields = {key: value for key, value in node.fields.items() if key not in passing and value is not None}
+    fields = {
+        key: value
+        for key, value in node.fields.items()
+        if key not in passing and value is not None and not is_proposed_mark(key)
+    }
     ref = fields.get("text_ref")
     if isinstance(ref, str) and (ref == node.path or ref.startswith(f"{node.path}#")):
         fields["text_ref"] = ref[len(node.path) + 1 :]

@@ -50,6 +50,10 @@ that delete the entity and have not seen all of it.
 """
 _CONTESTED_NOTE: Final = f"{CONTESTED}."
 
+PROPOSED: Final = "proposed"
+"""The key in the metadata, and the member of an answer, that says what nobody has accepted yet (``proposals``)."""
+_PROPOSED_MARK: Final = f"metadata.{PROPOSED}"
+
 FILE: Final = "attributes.file"
 """The field with the file that holds a symbol."""
 
@@ -110,6 +114,39 @@ def contested_note(field: str) -> str:
 def is_contested_note(name: str) -> bool:
     """Tell whether a field says that another one is contested."""
     return name.startswith(_CONTESTED_NOTE)
+
+
+def proposed_mark(field: str) -> str:
+    """Return the field that holds the proposed value of another one; of "" the one that is true in what is proposed."""
+    return f"{_PROPOSED_MARK}.{field}" if field else _PROPOSED_MARK
+
+
+def is_proposed_mark(name: str) -> bool:
+    """Tell whether a field says that something is proposed."""
+    return name.startswith(_PROPOSED_MARK) and (len(name) == len(_PROPOSED_MARK) or name[len(_PROPOSED_MARK)] == ".")
+
+
+def is_proposed(element: Node | Link | None) -> bool:
+    """Tell whether an element as a whole is proposed. What a file states is accepted with the file."""
+    if element is None or element.fields.get(_PROPOSED_MARK) is not True:
+        return False
+    if isinstance(element, Node):
+        return element.path == CLIENT
+    return all(one.src == CLIENT for one in element.statements)
+
+
+def proposed_values(element: Node | Link) -> dict[str, dict[str, Any]]:
+    """Return by field what is proposed for it: ``value``, or nothing where it is to be removed."""
+    head = f"{_PROPOSED_MARK}."
+    found = {name[len(head) :]: value for name, value in element.fields.items() if name.startswith(head)}
+    return {name: value if isinstance(value, dict) else {} for name, value in sorted(found.items())}
+
+
+def _proposed_json(element: Node | Link) -> Any:
+    """Return what an answer says of an element of which something is proposed: true for all of it; else None."""
+    if is_proposed(element):
+        return True
+    return {name: value.get("value") for name, value in proposed_values(element).items()} or None
 
 
 def former_ids(node: Node | None) -> tuple[str, ...]:
@@ -227,8 +264,20 @@ def entity_json(node: Node) -> dict[str, Any]:
         members = nested(node.fields, prefix)
         if members:
             shown[prefix] = members
+    _show_proposed(shown, node)
     shown["version"] = node.version
     return shown
+
+
+def _show_proposed(shown: dict[str, Any], element: Node | Link) -> None:
+    """Say what of an element is proposed, in place of the marks in its metadata."""
+    metadata = shown.get("metadata", {})
+    kept = {key: value for key, value in metadata.items() if not is_proposed_mark(f"metadata.{key}")}
+    if len(kept) < len(metadata):
+        shown.pop("metadata")
+        shown |= {"metadata": kept} if kept else {}
+        said = _proposed_json(element)
+        shown |= {PROPOSED: said} if said else {}
 
 
 def edge_json(link: Link) -> dict[str, Any]:
@@ -242,6 +291,7 @@ def edge_json(link: Link) -> dict[str, Any]:
         members = nested(link.fields, prefix)
         if members:
             shown[prefix] = members
+    _show_proposed(shown, link)
     shown |= {
         "created_at": link.created_at,
         "created_by": link.created_by,

@@ -72,6 +72,7 @@ def _compares(statement: WalkStatement, key: Key, operator: Operator, condition:
         return f"{column} {operator} {statement.bind(float(value))}"
     if key.kind == "flag":
         truth = f"({column} <> '{{}}')" if key.column == CONTESTED else column
+        truth = f"contains({column}, '\"{key.member}')" if key.member else truth
         return f"{truth} = ({statement.bind(value)} = 'true')"
     if key.kind == "time":
         begin, end = condition.span or span_of(value) or ("", "")

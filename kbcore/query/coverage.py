@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore.model.not_applicable import reason
+from kbcore.model.proposals import ANY, OF_LINK, of_node
 from kbcore.model.schema import ASPECTS
 from kbcore.model.statuses import RETIRED, has_status
 from kbcore.model.verdict import REQUIREMENT
@@ -50,6 +51,8 @@ class Requirement(msgspec.Struct, frozen=True):
     not_applicable: dict[str, str]
     failing: tuple[FailingTest, ...] = ()
     """Those of the tests in ``verified`` that failed when they were last run."""
+    proposed: dict[str, tuple[str, ...]] = {}
+    """By aspect, what would show it once somebody accepts it: an edge or its other end is only proposed."""
 
     def state(self, aspect: str) -> State:
         """Return the status of an aspect."""
@@ -61,11 +64,13 @@ class Requirement(msgspec.Struct, frozen=True):
         """Return what shows each aspect, and why it need not have one, as JSON."""
         shown: dict[str, Any] = {name: list(getattr(self, name)) for name in ASPECTS}
         shown |= {"failing": [one.as_json() for one in self.failing]} if self.failing else {}
+        shown |= {"proposed": {name: list(ids) for name, ids in self.proposed.items()}} if self.proposed else {}
         return shown | ({"not_applicable": self.not_applicable} if self.not_applicable else {})
 
     def as_json(self) -> dict[str, Any]:
         """Return the requirement as JSON."""
-        return {**msgspec.to_builtins(self), "failing": [one.as_json() for one in self.failing]}
+        shown = {**msgspec.to_builtins(self), "failing": [one.as_json() for one in self.failing]}
+        return {name: value for name, value in shown.items() if value or name != "proposed"}
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -108,10 +113,14 @@ class CoverageGroup(msgspec.Struct, frozen=True):
 
 
 class Covered(msgspec.Struct, frozen=True):
-    """The requirements that are asked about, in the order of ids, and how many are left out as retired."""
+    """The requirements that are asked about, in the order of ids, and how many are left out.
+
+    ``retired`` by their status, ``proposed`` because nobody has accepted them.
+    """
 
     requirements: list[Requirement]
     retired: int
+    proposed: int = 0
 
     @property
     def total(self) -> CoverageGroup:
@@ -126,24 +135,28 @@ def read(rows: Rows, at: int | None, asked: Query = Query()) -> Covered:  # noqa
     """
     statement = sql.statement(at)
     conditions = sql.filters(statement, msgspec.structs.replace(asked, type=REQUIREMENT, from_id=""))
+    new = f"(select n.id from {statement.node} n where {ANY} and {of_node('n')})"  # noqa: S608 - fixed names
     shown = [
-        f"(select edge, {near} as id, list({far} order by {far}) as ids from "  # noqa: S608 - fixed names
-        f"(select type as edge, from_id, to_id from {statement.link} where is_resolved and type = '{edge}') "
-        "group by 1, 2)"
+        f"(select edge, {near} as id, list({far} order by {far}) filter (where not is_new) as ids, "  # noqa: S608
+        f"list({far} order by {far}) filter (where is_new) as others from "
+        f"(select type as edge, from_id, to_id, {OF_LINK} or {far} in {new} as is_new "
+        f"from {statement.link} where is_resolved and type = '{edge}') group by 1, 2)"
         for edge, near, far in ENDS.values()
     ]
     joins = " ".join(f"left join {part} {name} on {name}.id = n.id" for name, part in zip(ASPECTS, shown, strict=True))
     select = (
         "select n.id, coalesce(n.title, ''), coalesce(n.status, ''), coalesce(n.priority, ''), n.tags, "  # noqa: S608
-        f"{', '.join(f'{name}.ids' for name in ASPECTS)}, "
-        f"{', '.join(reason('n.attributes', name) for name in ASPECTS)}, {has_status('n.status', RETIRED)} "
+        f"{', '.join(f'{name}.ids' for name in ASPECTS)}, {', '.join(f'{name}.others' for name in ASPECTS)}, "
+        f"{', '.join(reason('n.attributes', name) for name in ASPECTS)}, {of_node('n')}, "
+        f"{has_status('n.status', RETIRED)} "
         f"from {statement.node} n {joins} where {' and '.join(conditions)} "
         "order by n.id"
     )
     found = rows(select, statement.params)
     failing = failing_tests(rows, at)
-    requirements = [_requirement(row, failing.get(row[0], ())) for row in found if not row[-1]]
-    return Covered(requirements, sum(bool(row[-1]) for row in found))
+    present = [row for row in found if not row[-1]]
+    requirements = [_requirement(row, failing.get(row[0], ())) for row in present if not row[-2]]
+    return Covered(requirements, len(found) - len(present), len(present) - len(requirements))
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -175,10 +188,14 @@ def unknown_filters(rows: Rows, at: int | None, asked: Query) -> list[Unknown]:
 
 def _requirement(row: Sequence[Any], failing: tuple[FailingTest, ...]) -> Requirement:
     id_, title, status, priority, tags, *rest = row
-    ids, reasons = rest[: len(ASPECTS)], rest[len(ASPECTS) : 2 * len(ASPECTS)]
+    ids, others, reasons = (rest[at * len(ASPECTS) : (at + 1) * len(ASPECTS)] for at in range(3))
     said = {name: why for name, why in zip(ASPECTS, reasons, strict=True) if why}
+    proposed = {name: tuple(one) for name, one in zip(ASPECTS, others, strict=True) if one}
     specified, verified, implemented = (tuple(one or ()) for one in ids)
-    return Requirement(id_, title, status, priority, tuple(tags or ()), specified, verified, implemented, said, failing)
+    failing = tuple(one for one in failing if one.id in verified)
+    return Requirement(
+        *(id_, title, status, priority, tuple(tags or ())), specified, verified, implemented, said, failing, proposed
+    )
 
 
 def read_components(rows: Rows, at: int | None) -> dict[str, tuple[str, ...]]:
@@ -260,4 +277,4 @@ def group_of(name: str | None, requirements: Sequence[Requirement]) -> CoverageG
 def lacking(covered: Covered, aspects: Sequence[str]) -> Covered:
     """Return only the requirements that lack every one of these aspects."""
     kept = [one for one in covered.requirements if all(one.state(aspect) == "no" for aspect in aspects)]
-    return Covered(kept, covered.retired)
+    return Covered(kept, covered.retired, covered.proposed)

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from kbcore.model.graph import PROPOSED
 from kbcore.model.statuses import RETIRED
 from kbcore.query.section import Arrow, Section
 from kbcore.query.subject import Subject
@@ -101,13 +102,16 @@ def _label(node: Subject) -> list[str]:
     lines = [
         escape_controls(node.id),
         short,
-        escape_controls(", ".join(word for word in (node.type, node.status) if word)),
+        escape_controls(
+            ", ".join(word for word in (node.type, node.status, PROPOSED if node.proposed else "") if word)
+        ),
     ]
     return [line for line in lines if line]
 
 
 def _edge_words(arrow: Arrow) -> str:
-    return escape_controls(f"{arrow.type}: {arrow.kind}" if arrow.kind else arrow.type)
+    words = f"{arrow.type}: {arrow.kind}" if arrow.kind else arrow.type
+    return escape_controls(f"{words} ({PROPOSED})" if arrow.is_proposed else words)
 
 
 def _mermaid_text(line: str) -> str:

@@ -15,11 +15,12 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
+from kbcore.model.proposals import of_link
 from kbcore.model.schema import EdgeType, Schema
 from kbcore.model.verdict import REQUIREMENT, TEST, Verdict
 from kbcore.query import sql
 from kbcore.query.owning import read_owners
-from kbcore.query.subject import COLUMNS, Subject, subject_of
+from kbcore.query.subject import COLUMNS, WIDTH, Subject, subject_of
 from kbcore.query.verdicts import FailingTest, failing_tests, verdicts_of
 from kbcore.query.walk import Path, PathStep, walked_json
 from kbcore.text.code_owners import NONE, CodeOwners
@@ -209,11 +210,12 @@ def _edges(rows: Rows, schema: Schema, at: int | None, ids: Sequence[str]) -> li
             ends = f"{statement.link} e join {statement.node} n on n.id = e.{far}"
             decides = f" and n.type = '{DECISION}'" if is_binding else ""
             parts.append(
-                f"select {COLUMNS}, e.type, e.kind, e.from_id, e.to_id, {is_against}, {is_binding}, e.{near} "  # noqa: S608 - fixed names
-                f"from {ends} where e.is_resolved and e.type {statement.among(names)} and e.{near} in {left}{decides}"
+                f"select {COLUMNS}, e.type, e.kind, e.from_id, e.to_id, {is_against}, {of_link('e')}, "  # noqa: S608 - fixed names
+                f"{is_binding}, e.{near} from {ends} "
+                f"where e.is_resolved and e.type {statement.among(names)} and e.{near} in {left}{decides}"
             )
     found = rows(f"select * from ({' union all '.join(parts)}) order by all", statement.params) if parts else []  # noqa: S608
-    return [_Edge(row[-1], PathStep(*row[5:10]), subject_of(row), row[10]) for row in found]
+    return [_Edge(row[-1], PathStep(*row[WIDTH : WIDTH + 6]), subject_of(row), row[WIDTH + 6]) for row in found]
 
 
 def _carrying(schema: Schema, *, is_against: bool, is_binding: bool) -> list[str]:

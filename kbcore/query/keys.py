@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from kbcore.model.graph import CONTESTED, CORE_FIELDS, OBJECT_FIELDS, Node, entity_json
+from kbcore.model.graph import CONTESTED, CORE_FIELDS, OBJECT_FIELDS, PROPOSED, Node, entity_json
 
 EDGE: Final = "edge"
 """The TYPE of a query that asks for edges themselves."""
@@ -32,6 +32,7 @@ def _texts(*names: str) -> dict[str, Key]:
 
 
 _CONTESTED: Final = Key("flag", CONTESTED)
+_PROPOSED: Final = Key("flag", "metadata", PROPOSED)
 _TAGS: Final = Key("list", "tags")
 _STATED_BY: Final = Key("stated_by", "source")
 ENTITY_KEYS: Final[Mapping[str, Key]] = {
@@ -44,6 +45,7 @@ ENTITY_KEYS: Final[Mapping[str, Key]] = {
     "tags": _TAGS,
     "links": Key("list", "links"),
     "contested": _CONTESTED,
+    PROPOSED: _PROPOSED,
 }
 RESOLVED: Final = Key("flag", "is_resolved")
 EDGE_KEYS: Final[Mapping[str, Key]] = {
@@ -57,6 +59,7 @@ EDGE_KEYS: Final[Mapping[str, Key]] = {
     "created_at": Key("time", "created_at"),
     "version": Key("number", "version"),
     "contested": _CONTESTED,
+    PROPOSED: _PROPOSED,
 }
 _FORMER_EDGE_KEYS: Final = {"stands": "resolved"}
 """Names that keys of edges had in earlier versions, which are still read."""
@@ -69,14 +72,14 @@ MEMBERS: Final = tuple(f"{prefix}.NAME" for prefix in OBJECT_FIELDS)
 SNIPPET: Final = "snippet"
 """A field of what a text found."""
 
-_ENTITY_FIELDS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, CONTESTED, "version", "stale", "path", SNIPPET)
+_ENTITY_FIELDS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, CONTESTED, PROPOSED, "version", "stale", "path", SNIPPET)
 _EDGE_FIELDS: Final = (
     *("id", "type", "from", "to", "kind", "confidence", "created_at", "created_by", "source", "sources"),
-    *(*OBJECT_FIELDS, CONTESTED, "version", "unresolved"),
+    *(*OBJECT_FIELDS, CONTESTED, PROPOSED, "version", "unresolved"),
 )
 _ENTITY_PROVENANCE: Final = {"created_at", "updated_at", "source"}
 _EDGE_PROVENANCE: Final = {"created_at", "created_by", "source", "sources", "version"}
-_ALWAYS: Final = {"id", "type", "from", "to", "kind", "unresolved", "stale"}
+_ALWAYS: Final = {"id", "type", "from", "to", "kind", "unresolved", "stale", PROPOSED}
 
 
 def key_of(name: str, *, is_edge: bool) -> Key | None:

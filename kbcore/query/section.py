@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from kbcore import limits
+from kbcore.model.proposals import OF_LINK
 from kbcore.query import sql
 from kbcore.query.subject import COLUMNS, Subject, subject_of
 from kbcore.query.walk import WalkDirections, WalkStatement, reach
@@ -25,10 +26,12 @@ class Arrow(msgspec.Struct, frozen=True):
     kind: str
     from_id: str
     to_id: str
+    is_proposed: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return the edge as JSON names it."""
-        return {"type": self.type, "from": self.from_id, "to": self.to_id, **({"kind": self.kind} if self.kind else {})}
+        shown: dict[str, Any] = {"type": self.type, "from": self.from_id, "to": self.to_id}
+        return shown | ({"kind": self.kind} if self.kind else {}) | ({"proposed": True} if self.is_proposed else {})
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -96,9 +99,9 @@ def _arrows(rows: Rows, at: int | None, wanted: SectionRequest, ids: Sequence[st
     shown = f"(select unnest({statement.bind(list(ids))}::varchar[]))"
     along = f" and type {statement.among(wanted.follow)}" if wanted.follow else ""
     found = rows(
-        f"select type, kind, from_id, to_id, count(*) over () from {statement.link} where is_resolved{along} "  # noqa: S608 - fixed names
-        f"and from_id in {shown} and to_id in {shown} order by from_id, type, to_id, kind "
+        f"select type, kind, from_id, to_id, {OF_LINK}, count(*) over () from {statement.link} "  # noqa: S608 - fixed names
+        f"where is_resolved{along} and from_id in {shown} and to_id in {shown} order by from_id, type, to_id, kind "
         f"limit {statement.bind(limits.MAX_DRAWN_EDGES)}",
         statement.params,
     )
-    return [Arrow(*row[:4]) for row in found], found[0][-1] if found else 0
+    return [Arrow(*row[:5]) for row in found], found[0][-1] if found else 0

@@ -7,13 +7,16 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.model.proposals import of_node
 from kbcore.model.schema import is_hidden_id
 from kbcore.query import sql
 from kbcore.view.tables import Rows
 
 _NAMES: Final = ("id", "type", "title", "status", "owner")
-COLUMNS: Final = ", ".join(f"coalesce(n.{name}, '')" for name in _NAMES)
+COLUMNS: Final = ", ".join([*(f"coalesce(n.{name}, '')" for name in _NAMES), of_node("n")])
 """The columns of a node ``n`` for one subject."""
+WIDTH: Final = len(_NAMES) + 1
+"""How many these are."""
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -24,6 +27,8 @@ class Subject(msgspec.Struct, frozen=True):
     title: str
     status: str
     owner: str
+    proposed: bool = False
+    """Nobody has accepted it."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields that are set."""
@@ -32,7 +37,7 @@ class Subject(msgspec.Struct, frozen=True):
 
 def subject_of(cells: Sequence[Any]) -> Subject:
     """Return the subject of a row that begins with ``COLUMNS``."""
-    return Subject(*cells[: len(_NAMES)])
+    return Subject(*cells[:WIDTH])
 
 
 def find(rows: Rows, id_: str, at: int | None) -> Subject | None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from kbcore.model.proposals import OF_LINK
 from kbcore.query.request import Query
 from kbcore.view.tables import Rows
 
@@ -47,11 +48,14 @@ class PathStep(msgspec.Struct, frozen=True):
     from_id: str
     to_id: str
     is_against: bool
+    is_proposed: bool = False
+    """Nobody has accepted the edge."""
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, Any]:
         """Return the edge as JSON names it."""
         kind = {"kind": self.kind} if self.kind else {}
-        return {"from": self.from_id, "type": self.type, **kind, "to": self.to_id}
+        mark = {"proposed": True} if self.is_proposed else {}
+        return {"from": self.from_id, "type": self.type, **kind, "to": self.to_id, **mark}
 
 
 Path = tuple[PathStep, ...]
@@ -68,6 +72,7 @@ def path_text(path: Sequence[PathStep]) -> str:
     words = [path[0].to_id if path[0].is_against else path[0].from_id] if path else []
     for step in path:
         name = f"{step.type}:{step.kind}" if step.kind else step.type
+        name = f"{name} (proposed)" if step.is_proposed else name
         words.append(f"← {name} ← {step.from_id}" if step.is_against else f"→ {name} → {step.to_id}")
     return " ".join(words)
 
@@ -87,7 +92,7 @@ def reach(
     With ``with_last_step`` it also holds the ``last`` step to each. The start is in it, with no steps.
     """
     begin, most = statement.bind(start), statement.bind(depth)
-    last = ("struct(prev varchar, type varchar, kind varchar, is_against boolean)", "e.edge")
+    last = ("struct(prev varchar, type varchar, kind varchar, is_against boolean, is_new boolean)", "e.edge")
     kept = (f", null::{last[0]}", f", min({last[1]})", ", last") if with_last_step else ("", "", "")
     return (
         f"with recursive reach(id, steps{kept[2]}) using key (id) as (select {begin}::varchar, 0{kept[0]} union "  # noqa: S608 - fixed names
@@ -106,7 +111,7 @@ def _edges(statement: WalkStatement, ways: WalkDirections) -> str:
     ):
         if types != ():
             among = f" and type {statement.among(types)}" if types else ""
-            edge = f"{{'prev': {near}, 'type': type, 'kind': kind, 'is_against': {is_against}}}"
+            edge = f"{{'prev': {near}, 'type': type, 'kind': kind, 'is_against': {is_against}, 'is_new': {OF_LINK}}}"
             parts.append(
                 f"select {near} as near, {far} as far, {edge} as edge "  # noqa: S608 - fixed names
                 f"from {statement.link} where is_resolved{among}"
@@ -128,15 +133,16 @@ def trails(statement: WalkStatement, query: Query, ids: Sequence[str]) -> str:
         f"{beginning(statement, query, with_last_step=True)}"  # noqa: S608 - fixed names
         f", trail(id) as (select unnest({statement.bind(list(ids))}::varchar[]) union "
         "select r.last.prev from trail join reach r using (id) where r.steps > 0) "
-        "select id, last.prev, last.type, last.kind, last.is_against from trail join reach using (id) where steps > 0"
+        "select id, last.prev, last.type, last.kind, last.is_against, last.is_new "
+        "from trail join reach using (id) where steps > 0"
     )
 
 
 def read_paths(rows: Rows, sql: str, params: Sequence[Any], ids: Sequence[str]) -> dict[str, Path]:
     """Return the path to each of these ids, from the rows of ``trails``."""
     last = {
-        id_: PathStep(type_, kind, id_ if is_against else prev, prev if is_against else id_, is_against)
-        for id_, prev, type_, kind, is_against in rows(sql, params)
+        id_: PathStep(type_, kind, id_ if is_against else prev, prev if is_against else id_, is_against, is_new)
+        for id_, prev, type_, kind, is_against, is_new in rows(sql, params)
     }
     return {id_: _path_to(last, id_) for id_ in ids if id_ in last}
 

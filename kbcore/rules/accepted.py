@@ -165,7 +165,8 @@ def without_accepted(
             accepted[key] -= 1
         else:
             new.append(one)
-    return CheckReport(is_ok(new, report.rules), new, report.rules, suppressed, len(left) - len(new))
+    in_baseline, is_good = len(left) - len(new), is_ok(new, report.rules)
+    return msgspec.structs.replace(report, ok=is_good, violations=new, suppressed=suppressed, in_baseline=in_baseline)
 
 
 class AcceptedFaults:

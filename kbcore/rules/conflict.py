@@ -82,4 +82,5 @@ RULE: Final = Rule(
     _run,
     example='`title` of REQ-7 is contested: "Refund" by ann; "Pay back" by bob.',
     remedy=f"Decide which value holds: {shell('resolve')} lists the values, and takes one of them.",
+    sees_proposals=True,
 )

@@ -167,6 +167,8 @@ class CheckReport(msgspec.Struct, frozen=True, omit_defaults=True):
     suppressed: int = 0
     in_baseline: int = 0
     of_other_severity: int = 0
+    proposed: int = 0
+    """Entities and edges that were left out because nobody has accepted them."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -215,7 +217,8 @@ def check(
             runs.append(RuleRun(name, severity, "not_applicable", reason))
             continue
         begun_s = context.now_s()
-        findings, run = _run(rule, severity, context)
+        seen = context.with_proposals if rule.sees_proposals else None
+        findings, run = _run(rule, severity, seen or context)
         runs.append(msgspec.structs.replace(run, seconds=round(context.now_s() - begun_s, 3)))
         violations += [_violation(name, severity, one) for one in findings]
     violations.sort(key=lambda violation: violation.severity)

@@ -108,6 +108,8 @@ class RuleContext(msgspec.Struct, frozen=True):
     """A clock for saying which rule took how long."""
     creations: Creations = lambda _: {}
     """What several changes created under one id."""
+    with_proposals: RuleContext | None = None
+    """The same with what is only proposed, where there is any: it is left out of this one."""
 
     @property
     def near(self) -> Rows:
@@ -166,6 +168,8 @@ class Rule(msgspec.Struct, frozen=True):
     remedy: str = ""
     look: Callable[[Look], list[Finding]] | None = None
     """The same by look-ups, for what a change of few elements may have broken (``kbcore.rules.look_ups``)."""
+    sees_proposals: bool = False
+    """It is about facts whether they are accepted or not."""
     sort_ids: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None
     """Puts the id and the values of a finding in the order that the rule gives them, where that goes by the ids."""
 

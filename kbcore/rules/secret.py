@@ -110,4 +110,5 @@ RULE: Final = Rule(
     _run,
     example="`attributes.token` of SYM-2 looks like a GitHub token (ghp_…, 44 characters).",
     remedy="Take it out where it is stated, and revoke it: history keeps it.",
+    sees_proposals=True,
 )

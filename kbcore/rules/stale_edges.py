@@ -22,6 +22,7 @@ import msgspec
 
 from kbcore.model.concepts import IN_DOMAIN
 from kbcore.model.content import CODE, PASSING, STATED_OF_CODE
+from kbcore.model.proposals import WITHOUT_MARKS
 from kbcore.model.record import SLEEP, SYNC
 from kbcore.model.schema import MENTIONS
 from kbcore.view.gaps import gaps_in
@@ -35,7 +36,7 @@ def _nulls(fields: Iterable[str]) -> str:
 
 _CONTENT: Final = f"""{{
   'type': type, 'name': nullif(name, id), 'title': if({IS_OF_CODE}, null, title), 'status': status, 'tags': tags,
-  'owner': owner, 'priority': priority, 'severity': severity, 'links': links, 'metadata': metadata,
+  'owner': owner, 'priority': priority, 'severity': severity, 'links': links, 'metadata': {WITHOUT_MARKS},
   'attributes': json_merge_patch(
     attributes, case when not {IS_OF_CODE} then '{_nulls(PASSING)}' when type = 'symbol' then
       '{_nulls(PASSING | STATED_OF_CODE | CODE)}' else '{_nulls(PASSING | STATED_OF_CODE)}' end),

@@ -227,9 +227,9 @@ def _doubled(workspace: Workspace) -> Iterator[DoctorFinding]:
 def _whole_in_files(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     for one in find_whole_copies(workspace, branch):
         message = f"{one.path} has a change of {one.actor} whole that is redacted in this clone."
-        given = [shell("redact", *words) for words in commands(one.change, one.fields, "--yes")]
-        take = "takes" if len(given) == 1 else "take"
-        remedy = f"{' and '.join(given)} {take} its values out of the file; then commit it."
+        given = [shell("redact", *words) for words in commands(one.change, one.fields)]
+        show = "shows" if len(given) == 1 else "show"
+        remedy = f"{' and '.join(given)} {show} what takes its values out of the file; then commit it."
         yield DoctorFinding(_CHECK, "warning", "redacted_in_store_alone", message, remedy, branch, file=one.path)
 
 

@@ -159,8 +159,8 @@ def _check_given_up(directory: Path, old: Head, before: int) -> None:
     raise InvalidQuery(
         f"cannot prune before seq {before} alone: no snapshot is left from which the records {before} to {wanted} "
         "could be replayed. Nothing was changed.",
-        hint=f"{_prune_command(directory, old, more)} gives them up as well"
-        + (f"; {_prune_command(directory, old, less)} gives up less." if less else "; no less can be given up."),
+        hint=f"{_prune_command(directory, old, more)} gives them up as well, with the seq {more}"
+        + (f", and less with the seq {less}." if less else "; no less can be given up."),
     )
 
 

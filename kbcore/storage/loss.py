@@ -114,7 +114,7 @@ class Loss(msgspec.Struct, frozen=True):
         """Return how a person goes on without the missing records; ``or_else`` is another way."""
         command = shell("doctor", "--new-epoch", "--branch", self.branch)
         return (
-            f"To go on without the missing records, a person runs {command} (without a terminal with `--yes`)"
+            f"To go on without the missing records, a person runs {command}"
             f"{f', or, {or_else}' * bool(or_else)}. {brought_back('Then')}"
         )
 

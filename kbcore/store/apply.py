@@ -29,6 +29,7 @@ from kbcore.store.planning.findings import PlanContext, Users, members_wanted
 from kbcore.store.planning.plan import plan as plan_changes
 from kbcore.store.planning.plan import reads
 from kbcore.store.planning.secrets import CODE as SECRET
+from kbcore.store.proposing import proposing
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Request
 from kbcore.text.escaping import in_quotes
@@ -235,7 +236,8 @@ def _apply(
         )
     store = workspace.store(branch)
     guard = workspace.guard(branch) if follows_head else None
-    plan = planner(changeset, workspace, fresh=fresh)
+    plan = planner(changeset, workspace, fresh=fresh, warns_of_overwriting=not changeset.is_review)
+    plan = plan if changeset.is_review else proposing(workspace, author, plan)
 
     def noted(view: View, stamp: Stamp) -> Draft:
         draft = plan(view, stamp)

@@ -13,7 +13,19 @@ import msgspec
 
 from kbcore import limits
 from kbcore.ids import is_link_id
-from kbcore.model.graph import CLIENT, FORMER_IDS, OBJECT_FIELDS, STAMPS, Link, Node, edge_json, entity_json, former_ids
+from kbcore.model.graph import (
+    CLIENT,
+    FORMER_IDS,
+    OBJECT_FIELDS,
+    PROPOSED,
+    STAMPS,
+    Link,
+    Node,
+    edge_json,
+    entity_json,
+    former_ids,
+    nested,
+)
 from kbcore.model.values import is_same
 from kbcore.store.history.compare import changes_since, chunks, ids_on
 from kbcore.store.history.reach import merge_base
@@ -203,16 +215,21 @@ def _empty() -> Part:
 
 
 def _entity(node: Node) -> dict[str, Any]:
-    return _stated(entity_json(node))
+    return _stated(entity_json(node), node)
 
 
 def _edge(link: Link) -> dict[str, Any]:
-    return _stated(edge_json(link))
+    return _stated(edge_json(link), link)
 
 
-def _stated(shown: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the item of a changeset that states this; null as a member is a value only in an object set whole."""
+def _stated(shown: Mapping[str, Any], element: Node | Link) -> dict[str, Any]:
+    """Return the item of a changeset that states this; null as a member is a value only in an object set whole.
+
+    What is only proposed is in the metadata, as it is stored.
+    """
     stated = {name: value for name, value in shown.items() if name not in _NOT_STATED}
+    if stated.pop(PROPOSED, None):
+        stated["metadata"] = nested(element.fields, "metadata")
     has_null = any(None in stated.get(name, {}).values() for name in OBJECT_FIELDS)
     return {**stated, "replace": True} if has_null else stated
 

@@ -62,13 +62,13 @@ class WholeCopy(NamedTuple):
 def whole_copy_words(copies: Sequence[WholeCopy]) -> str:
     """Return which files hold one change, and what to do, as a sentence with commands (``kbcore.errors.remedies``)."""
     one = copies[0]
-    given = [kb("redact", *words) for words in commands(one.change, one.fields, "--yes")]
-    take = "takes" if len(given) == 1 else "take"
+    given = [kb("redact", *words) for words in commands(one.change, one.fields)]
+    show = "shows" if len(given) == 1 else "show"
     paths = some_of([copy.path for copy in copies], _SHOWN)
     has, files = ("has", "the file") if len(copies) == 1 else ("have", "the files")
     return (
         f"{paths} {has} a change of {one.actor} whole that is redacted in this clone, and its values were not taken"
-        f" in: {' and '.join(given)} {take} them out of {files}; then commit {it_or_them(len(copies))}."
+        f" in: {' and '.join(given)} {show} what takes them out of {files}; then commit {it_or_them(len(copies))}."
     )
 
 
@@ -135,6 +135,11 @@ class SharedChanges:
         self._elsewhere = self._named_elsewhere()
         self.subjects = index.concerned([self._bodies[one] for one in moved | self._elsewhere])
         """The elements that are concerned, by all ids that changes know them by."""
+        gone = {*self._was.without, *self._now.without}
+        self._ends = index.ends_of_going(
+            [self._bodies[one] for one in moved & gone], [self._bodies[one] for one in moved - gone]
+        )
+        """The ends of edges that may go: such an edge has to be looked up, as no operation names it."""
 
     def _named_elsewhere(self) -> set[str]:
         """Return the changes that a conflict shows with a file which has them no more, while another file has them."""
@@ -180,7 +185,7 @@ class SharedChanges:
     def reads(self) -> ReadSet:
         """Return the keys of a state that the operations depend on."""
         nodes = self.subjects.entities.union(*self.subjects.edges)
-        return msgspec.structs.replace(NOTHING, nodes=nodes, touching=self.subjects.around)
+        return msgspec.structs.replace(NOTHING, nodes=nodes, touching=self.subjects.around | self._ends)
 
     def _note(self, op: ChangeOperation) -> None:
         """Note an operation that is in no record."""

@@ -2,6 +2,7 @@
 
 They are in a schema of their own, which that cursor alone searches first: no other query is
 answered differently. ``main.node`` means all nodes there as elsewhere, and what is in no such table is the branch's.
+Over ``AcceptedTables`` both are these.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from typing import Any, Final
 
 from kbcore.view import database
 from kbcore.view.view import View
+from kbcore.view.without_proposals import AcceptedTables, in_accepted
 
 _ENDS: Final = "select from_id from link union select to_id from link"
 _PATHS: Final = "select path from node union select unnest(files) from link"
 
 
 @contextlib.contextmanager
-def neighborhood(view: View, ids: Sequence[str]) -> Iterator[Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]]:
+def neighborhood(
+    view: View | AcceptedTables, ids: Sequence[str]
+) -> Iterator[Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]]:
     """Return what answers a statement as ``View.rows`` does, for the length of the block; one block at a time.
 
     ``node`` holds the nodes with these ids and those at the other ends of their links, ``link`` the links that touch
@@ -32,11 +36,17 @@ def neighborhood(view: View, ids: Sequence[str]) -> Iterator[Callable[[str, Sequ
             with database.explained():
                 return cursor.rows(sql, params)
 
+        is_whole = not isinstance(view, AcceptedTables)
+        where = "main" if is_whole else "accepted"
+
+        def answer(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+            return rows(sql if is_whole else in_accepted(sql), params)
+
         rows("create schema near")
         try:
-            rows("set search_path = 'near,main'")
-            _fill(rows, ids)
-            yield rows
+            rows(f"set search_path = 'near,{where}{'' if is_whole else ',main'}'")
+            _fill(answer, ids)
+            yield answer
         finally:
             with database.explained():
                 cursor.execute("drop schema near cascade", is_cleanup=True)

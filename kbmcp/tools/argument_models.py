@@ -190,7 +190,7 @@ class CheckArguments(_Model):
 class HistoryArguments(_Model):
     """The arguments of ``kb_history``."""
 
-    action: Literal["log", "show", "diff", "who", "revert", "rollback"]
+    action: Literal["log", "show", "diff", "who", "revert", "rollback", "proposed", "accept", "reject"]
     id: str = ""
     field: Annotated[str, _RARE] = ""
     seq: Annotated[int | str | None, Field(json_schema_extra=_NUMBER)] = None

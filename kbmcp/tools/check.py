@@ -188,7 +188,7 @@ def _page(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> Paylo
     }
     notable = [_run_json(run) for run in report.rules if run.status in {"not_run", "not_applicable"} or run.is_slow]
     shown |= {"rules": notable} if notable else {}
-    counts = {"suppressed": report.suppressed, "in_baseline": report.in_baseline}
+    counts = {"suppressed": report.suppressed, "in_baseline": report.in_baseline, "proposed": report.proposed}
     counts["of_other_severity"] = report.of_other_severity
     shown |= {name: count for name, count in counts.items() if count}
     shown = cut_deep(shown, PAGE_CHARS // 2)

@@ -29,6 +29,7 @@ _TOOL_OF: Final = {
     "diff": "{kb_history} with action diff",
     "revert": "{kb_history} with action revert",
     "rollback": "{kb_history} with action rollback",
+    "review": "{kb_history} with action proposed",
     "check": "{kb_check}",
     "apply": "{kb_upsert}",
     "set": "{kb_upsert}",

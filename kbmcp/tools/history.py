@@ -19,6 +19,7 @@ from kbmcp.tools.call import Call
 from kbmcp.tools.hints import of_tools
 from kbmcp.tools.history_request import HistoryRequest, misfits, read_request
 from kbmcp.tools.refusals import refused_arguments
+from kbmcp.tools.review import decide, proposals
 from kbmcp.tools.truncation import shortened
 from kbmcp.tools.undo import revert_records, roll_back_to
 
@@ -62,6 +63,10 @@ def history(call: Call, asked: HistoryArguments, problems: Sequence[Problem]) ->
         return _reading_record(call, wanted)
     if asked.action == "diff":
         return _reading(call, [wanted.seq, wanted.to], lambda view: _diff(call, wanted, view))
+    if asked.action == "proposed":
+        return call.store.read(lambda view: _proposed(call, wanted, view))
+    if asked.action in {"accept", "reject"}:
+        return decide(call, wanted)
     return revert_records(call, wanted) if asked.action == "revert" else roll_back_to(call, wanted)
 
 
@@ -182,6 +187,12 @@ def _log(call: Call, asked: HistoryRequest, view: View) -> Payload:
     rows = ((after, "records", record) for after, record in enumerate(records, page.start + 1))
     shown: Payload = {"branch": call.branch, "seq": page.head, **rest.as_json()}
     return page.answer(shown, ["records"], rows, len(seqs))
+
+
+def _proposed(call: Call, asked: HistoryRequest, view: View) -> Payload:
+    page, found = _Page(asked, view.seq), proposals(asked, view)
+    rows = ((after, "proposals", one.as_json()) for after, one in enumerate(found[page.start :], page.start + 1))
+    return page.answer({"branch": call.branch, "seq": view.seq}, ["proposals"], rows, len(found))
 
 
 def _say_if_empty(call: Call, asked: HistoryRequest, view: View, selection: Selection, found: Sequence[Any]) -> None:

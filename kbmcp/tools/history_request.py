@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from kbcore.store.history.log import Selection
     from kbcore.view.view import View
 
+_OF_PROPOSALS: Final = ("proposed", "accept", "reject")
 _ONLY_FOR: Final = {
-    "id": ("log", "who"),
+    "id": ("log", "who", *_OF_PROPOSALS),
     "field": ("who",),
     "to": ("diff", "rollback"),
-    "message": ("revert", "rollback"),
-    "dry_run": ("revert", "rollback"),
+    **dict.fromkeys(("message", "dry_run"), ("revert", "rollback", "accept", "reject")),
     "files": ("revert", "rollback"),
     "force": ("revert",),
-    "cursor": ("log", "show", "diff"),
-    "limit": ("log", "show", "diff"),
-    **dict.fromkeys(("since", "until", "actor", "session"), ("log", "diff", "revert")),
+    **dict.fromkeys(("cursor", "limit"), ("log", "show", "diff", "proposed")),
+    **dict.fromkeys(("since", "until"), ("log", "diff", "revert")),
+    **dict.fromkeys(("actor", "session"), ("log", "diff", "revert", *_OF_PROPOSALS)),
 }
 """The actions that an argument applies to."""
 _WITHOUT_SEQ: Final = frozenset({"log", "who", "rollback"})
@@ -193,7 +193,11 @@ def misfits(asked: HistoryArguments) -> Iterator[Problem]:
         )
     selects = action == "revert" and selects_records(asked)
     begins = action == "diff" and bool(asked.since is not None or asked.actor or asked.session)
-    if asked.seq is None and action not in _WITHOUT_SEQ and not (begins or selects):
+    if action in {"accept", "reject"} and not (asked.id or asked.actor or asked.session or asked.seq):
+        hint = f"{kb('review')} lists what is proposed."
+        message = f"The action {action} needs `id`, `seq`, `actor` or `session`: what is meant."
+        yield Problem("$.id", "missing_argument", message, hint)
+    if asked.seq is None and action not in {*_WITHOUT_SEQ, *_OF_PROPOSALS} and not (begins or selects):
         hint = f"{kb('log')} finds it, then action {action} takes it as `seq`."
         hint += "" if action == "show" else " Or give a time as `since`, such as 1h or yesterday."
         yield Problem("$.seq", "missing_argument", f"The action {action} needs `seq`, the number of a record.", hint)

@@ -24,6 +24,7 @@ from kbmcp.tools.answers import MOST_CHARS, PAGE_CHARS, Payload, cut_deep, leadi
 from kbmcp.tools.argument_models import QueryArguments, read
 from kbmcp.tools.call import Call
 from kbmcp.tools.hints import hint_for, in_tool_words, of_tools
+from kbmcp.tools.provenance import add_provenance
 from kbmcp.tools.query_extras import Extras
 from kbmcp.tools.refusals import explain, refused_arguments
 from kbmcp.tools.truncation import PartPlace, cut_entity, part_cursor, part_of, read_part_cursor
@@ -336,16 +337,23 @@ class _Pages:
             for node in page.entities
         ]
         entities = self._more.rows(page.entities, entities, self._room)
+        edges = [
+            chosen({**edge_json(link), "id": link.id}) if is_edge else chosen(edge_json(link), ())
+            for link in page.edges
+        ]
+        each: Payload = {}
+        if not self._with_provenance:
+            shown_edges = [] if fields and is_edge else [*zip(page.edges, edges, strict=True)]
+            shown_nodes = [] if fields else [*zip(page.entities, entities, strict=True)]
+            each = add_provenance(self._view, shown_nodes, shown_edges)
         return {
             "branch": self._call.branch,
             "seq": page.seq,
             "total": page.total,
             **self._more.whole(),
+            **each,
             "entities": entities,
-            "edges": [
-                chosen({**edge_json(link), "id": link.id}) if is_edge else chosen(edge_json(link), ())
-                for link in page.edges
-            ],
+            "edges": edges,
             "next_cursor": page.next_cursor or None,
         } | ({"search": page.found.document(page.total)} if page.found else {})
 

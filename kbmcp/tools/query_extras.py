@@ -128,7 +128,8 @@ class Extras:
         if not self._asked.coverage:
             return {}
         covered = self._covered
-        return {"coverage": covered.total.as_json() | ({"retired": covered.retired} if covered.retired else {})}
+        left_out = {"retired": covered.retired, "proposed": covered.proposed}
+        return {"coverage": covered.total.as_json() | {name: number for name, number in left_out.items() if number}}
 
     def rows(self, nodes: Sequence[Node], rows: Iterable[Payload], room: int) -> list[Payload]:
         """Return the rows of these entities, each with what was asked for.

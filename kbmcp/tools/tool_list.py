@@ -97,7 +97,7 @@ TOOLS: Final = (
         _reader(argument_models.HistoryArguments),
         history.history,
         writes="sometimes",
-        writing=("revert", "rollback", "message", "dry_run", "force", "files", "expect_branch"),
+        writing=("revert", "rollback", "accept", "reject", "message", "dry_run", "force", "files", "expect_branch"),
     ),
     Tool(
         "execute_kip",

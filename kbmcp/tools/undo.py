@@ -41,7 +41,7 @@ def revert_records(call: Call, asked: HistoryRequest) -> Payload:
     if asked.is_narrowed:
         return _revert_all(call, asked)
     only_shown = asked.dry_run or not asked.files
-    written = undo(_target(call), asked.seq, message=asked.message, dry_run=only_shown)
+    written = undo(target_of(call), asked.seq, message=asked.message, dry_run=only_shown)
     if isinstance(written, LargerRecord):
         error = in_steps(written, [asked.seq])
         ids = [f"{in_quotes(now)} the id {in_quotes(before)}" for now, before in written.renames.items()]
@@ -69,7 +69,7 @@ def _revert_all(call: Call, asked: HistoryRequest) -> Payload:
         return selection, seqs, [dict(zip(_MEMBERS, row, strict=True)) for row in rows]
 
     selection, seqs, shown = call.store.read(selected)
-    refuse_renames(_target(call), seqs)
+    refuse_renames(target_of(call), seqs)
     message = asked.message or message_of(selection, len(seqs))
     records: Payload = {"records": cut_deep(shown, _RECORD_CHARS)}
     if len(seqs) > len(shown):
@@ -88,7 +88,7 @@ def _undone(
     from kbcore.store.history.undo import UndoOptions
     from kbcore.store.history.writers import Writer
 
-    target = _target(call)
+    target = target_of(call)
     options = UndoOptions(message=message, dry_run=asked.dry_run, writer=writer or Writer())
     try:
         outcome = target.revert(seqs, options)
@@ -110,17 +110,18 @@ def roll_back_to(call: Call, asked: HistoryRequest) -> Payload:
     to_seq = asked.to or 0
     options = UndoOptions(message=asked.message, dry_run=asked.dry_run)
     shown = UndoOptions(message=asked.message, dry_run=asked.dry_run or not asked.files)
-    written = roll_back(_target(call), to_seq, shown)
+    written = roll_back(target_of(call), to_seq, shown)
     if written is not None:
         if asked.files:
             return answer_of(call, written.outcome, [edit.path for edit in written.edits])
         error = in_files_since(to_seq, written.edits)
         error.remedy = _WITH_FILES
         raise error
-    return answer_of(call, _target(call).roll_back(to_seq, options))
+    return answer_of(call, target_of(call).roll_back(to_seq, options))
 
 
-def _target(call: Call) -> WriteTarget:
+def target_of(call: Call) -> WriteTarget:
+    """Return the branch of a call, to be written to."""
     from kbcore.editing.documents import WriteTarget
 
     return WriteTarget(call.workspace, call.branch, call.author, call.read, call.follows_head)

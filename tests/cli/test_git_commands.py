@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes.advice import spelled_out
 from tests.support.processes.cli import write
 from tests.support.repository.older import facts, make_older
 from tests.support.repository.places import stores_at
@@ -378,7 +379,7 @@ def test_nothing_is_made_while_the_stores_of_the_worktree_are_stashed(kb, in_wor
         assert "The store of main is missing" in ran.err, (words, ran)
         assert not (in_worktree / ".kb/branches").exists(), words
     assert kb("status", "--json").json["refused_for"] == "main"
-    assert "`kb doctor --new-epoch --branch main`" in kb("apply", "-", stdin=MORE).err
+    assert "`kb doctor --new-epoch --branch main`" in spelled_out(kb("apply", "-", stdin=MORE).err)
     git(in_worktree, "switch", "--quiet", "main")
     git(in_worktree, "stash", "pop", "--quiet")
     assert facts(in_worktree / ".kb/branches/main") == before
@@ -394,7 +395,7 @@ def test_a_branch_gets_no_empty_store_while_that_of_the_default_branch_is_missin
     (kept / "docs/requirements/new.md").write_text("---\nid: NEW\ntitle: T\nstatus: open\n---\n")
     seen = kb("status")
     assert "No store yet, and none is made while that of main is missing." in seen.out
-    assert "kb doctor --new-epoch --branch main" in " ".join(seen.err.split())
+    assert "kb doctor --new-epoch --branch main" in spelled_out(" ".join(seen.err.split()))
     assert "Next" not in seen.out + seen.err
     assert kb("status", "--json").json["refused_for"] == "main"
     assert kb("sync").status == 45
@@ -413,6 +414,6 @@ def test_a_branch_gets_no_empty_store_while_that_of_the_default_branch_is_missin
     for _ in range(2):
         refused = kb("apply", "-", stdin=MORE)
         if refused.status:
-            remedy = re.findall("`kb (doctor --new-epoch[^`]*)`", refused.err)[0]
+            remedy = re.findall("`kb (doctor --new-epoch[^`]*)`", spelled_out(refused.err))[0]
             assert kb(*remedy.split(), "--yes").status == 0
     assert kb("apply", "-", stdin=MORE).status == 0

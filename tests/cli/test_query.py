@@ -325,7 +325,7 @@ def test_an_edge_can_be_the_end_of_another_by_the_id_that_a_query_of_edges_shows
     schema = {"entities": {"fact": {}}, "edges": {"doubts": {"from": ["fact"], "to": ["link"]}}}
     (synced / ".kb/schema/p.yaml").write_text(json.dumps(schema))
     edge = kb("query", "edge", "--json").json["edges"][0]
-    assert f",{edge['id']}\n" in kb("query", "edge", "--format", "csv").out
+    assert f",{edge['id']},\n" in kb("query", "edge", "--format", "csv").out
     fact = {"id": "FACT-1", "type": "fact", "title": "F", "status": "open"}
     doubt = {"type": "doubts", "from": "FACT-1", "to": edge["id"]}
     assert kb("apply", "-", stdin=json.dumps({"entities": [fact], "edges": [doubt]})).status == 0
@@ -383,8 +383,8 @@ def test_a_list_in_a_pipe_reads_more_than_one_page_and_shows_every_entity_once(k
 
 def test_cells_in_a_pipe_are_separated_by_tabs_and_hold_neither_tab_nor_line_break(kb, many):
     head, first, *_ = kb("query").out.splitlines()
-    assert head.split("\t") == ["ID", "TYPE", "STATUS", "TITLE", "TAGS", "STALE"]
-    assert first == r"M-000	req	open	tab\t, line\n and \\		"
+    assert head.split("\t") == ["ID", "TYPE", "STATUS", "TITLE", "TAGS", "STALE", "PROPOSED"]
+    assert first == r"M-000	req	open	tab\t, line\n and \\			"
     assert kb("query", "--format", "table").out.splitlines()[1].startswith("M-000   req   open")
 
 

@@ -18,6 +18,7 @@ from kbcore.maintenance.findings import DoctorFinding
 from kbcore.storage import lock
 from kbcore.storage.bug_reports import BUGS
 from kbcore.storage.fs import RealFs
+from tests.support.processes.advice import spelled_out
 from tests.support.processes.cli import DOCUMENTS, LOGIN, run_kb, write
 from tests.support.repository.places import caches_at, stores_at
 from tests.support.repository.repos import commit_files, git
@@ -435,11 +436,13 @@ def test_a_copy_of_the_repository_that_went_on_is_named_with_a_command(kb, synce
         assert run_kb(root, "apply", "-", stdin=json.dumps({"entities": [entity]})).status == 0
     ran = kb("doctor", "--json")
     [found] = [one for one in ran.json["findings"] if one["code"] == "store_copied"]
-    assert "`kb doctor --new-epoch --branch main` in the copy" in found["remedy"]
+    assert "`kb doctor --new-epoch --branch main` in the copy" in spelled_out(found["remedy"])
     refused = kb("doctor", "--new-epoch")
     assert (
         "`kb doctor --new-epoch --branch main` gives one of them an id of its own. Give the store a new id"
-        in refused.err
+        in spelled_out(refused.err)
     )
     assert kb("doctor", "--new-epoch", "--yes").status == 0
-    assert "`kb doctor --new-epoch --branch main` gives one of them an id of its own." in kb("log", "-n", "1").out
+    assert "`kb doctor --new-epoch --branch main` gives one of them an id of its own." in spelled_out(
+        kb("log", "-n", "1").out
+    )

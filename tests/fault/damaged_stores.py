@@ -224,19 +224,24 @@ RESTORE = r"If there is a backup, `kb restore FILE --only main --replace` brings
 UNDO = r"undo exactly that; `kb verify` proves it\. " + RESTORE
 
 
-REBUILD = r"`kb doctor --rebuild-head --branch main` makes a new head "
+REBUILD = r"what `kb help rebuild-head` describes for the branch main makes a new head "
 
 
 NO_BACKUP = r"Without a backup, "
 
 
-SALVAGE = NO_BACKUP + r"run `kb doctor --salvage --branch main`: it keeps a copy of the store and every record that "
+SALVAGE = (
+    NO_BACKUP
+    + r"run what `kb help salvage` describes for the branch main: it keeps a copy of the store and every record that "
+)
 
 
 SNAPSHOTS = r"`kb doctor --rebuild-snapshots --branch main`: it "
 
 
-NO_HEAD = r"Run `kb doctor --rebuild-head --branch main`: it makes a new head from the journal, keeps a copy"
+NO_HEAD = (
+    r"Run what `kb help rebuild-head` describes for the branch main: it makes a new head from the journal, keeps a copy"
+)
 
 
 KINDS = {

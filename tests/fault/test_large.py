@@ -154,6 +154,7 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "merge": "Another branch is needed.",
     **dict.fromkeys(("push", "fetch"), "A remote is needed."),
     "resolve": [("resolve",)],
+    "review": [("review",)],
     "redact": [("redact", "REQ-40", "--field", "title", "--yes")],
     "watch": NO_END,
     "agents hook": [("agents", "hook", "codex", "session-start")],

@@ -51,6 +51,7 @@ from tests.support.disk.damage import (
     put as put_keys,
 )
 from tests.support.effort.scale import tries
+from tests.support.processes.advice import spelled_out
 from tests.support.repository.project import AUTHOR, Project, req
 
 __all__ = ["harmed", "models"]
@@ -400,7 +401,7 @@ def test_an_old_head_beside_a_damaged_record_costs_no_other_record(project: Proj
     tally.tried()
     with pytest.raises(KBError, match="does not match") as refused:
         rebuild_head(project.workspace(), "main", AUTHOR)
-    assert "`kb doctor --salvage --branch main --yes`" in refused.value.hint
+    assert "`kb doctor --salvage --branch main`" in spelled_out(refused.value.hint)
     (one,) = salvaged(project)
     assert [(hole.first, hole.last) for hole in one.holes] == [(2, 2)]
     assert entities(project) == set("ACDE")

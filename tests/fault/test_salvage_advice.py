@@ -28,6 +28,7 @@ from tests.fault.damaged_stores import (
 )
 from tests.fault.salvaging import lose_an_end
 from tests.support.disk.damage import contents
+from tests.support.processes.advice import spelled_out
 from tests.support.processes.cli import environment
 from tests.support.repository.places import STORES_NAME
 from tests.support.repository.repos import git
@@ -37,7 +38,12 @@ __all__ = ["harmed", "models"]
 
 def commands_in(text: str) -> list[list[str]]:
     """Return the `kb` commands that a message names, as words, in their order."""
-    return [shlex.split(command)[1:] for command in dict.fromkeys(re.findall(r"`(kb [^`]*)`", text))]
+    return [shlex.split(command)[1:] for command in dict.fromkeys(re.findall(r"`(kb [^`]*)`", spelled_out(text)))]
+
+
+def confirmed(words: list[str]) -> list[str]:
+    """Return the option by which a person confirms a command, for one that asks."""
+    return ["--yes"] * (not {"--new-epoch", "--salvage"}.isdisjoint(words))
 
 
 def advised(root: Path, command: str = "doctor") -> list[str]:
@@ -54,7 +60,7 @@ def follow(root: Path, advice: str, *, backup: Path | None) -> bool:
             done(kb(root, *(str(backup) if word == "FILE" else word for word in words)))
             return True
         if words[0] == "doctor" and len(words) > 1 and backup is None:
-            done(kb(root, *words))
+            done(kb(root, *words, *confirmed(words)))
             has_repaired = True
     return has_repaired
 
@@ -121,7 +127,7 @@ def repair(root: Path, advice: str) -> bool:
     """Execute the repairs of an advice as they are printed, of which a person confirms a new epoch."""
     repairs = [words for words in commands_in(advice) if words[0] == "doctor" and len(words) > 1]
     for words in repairs:
-        done(kb(root, *words, *["--yes"] * ("--new-epoch" in words)))
+        done(kb(root, *words, *confirmed(words)))
     forget_views(root)
     return bool(repairs)
 

@@ -34,6 +34,7 @@ from tests.support.disk.damage import (
 from tests.support.disk.damage import (
     put as put_keys,
 )
+from tests.support.processes.advice import spelled_out
 from tests.support.repository.project import AUTHOR, Project
 from tests.support.repository.repos import git
 
@@ -320,7 +321,7 @@ def test_the_loss_of_a_branch_that_shares_a_file_is_accepted_by_a_command_of_its
     assert [(one.branch, bool(one.copy)) for one in made] == [("main", True), ("other", False)]
     [doubt] = made[1].doubts
     assert "records 7 to 8 are missing" in doubt
-    assert "`kb doctor --salvage --branch other --yes`" in doubt
+    assert "`kb doctor --salvage --branch other`" in spelled_out(doubt)
     assert contents(other) == before
     [one, *_] = salvage(project.workspace(), "other", AUTHOR, accepts_loss=True)
     assert [(hole.first, hole.last) for hole in one.holes] == [(3, 3), (7, 8)]

@@ -42,6 +42,7 @@ from tests.support.disk.damage import (
     is_proven,
     requirement,
 )
+from tests.support.processes.advice import spelled_out
 from tests.support.processes.cli import Ran
 from tests.support.repository.project import AUTHOR, Project
 from tests.support.repository.repos import git
@@ -137,7 +138,9 @@ def test_pruning_a_salvaged_store_gives_up_no_more_than_was_asked(project: Proje
         kept = contents(directory)
         with pytest.raises(InvalidQuery, match=f"before seq {before} alone: .* records {before} to 12") as refused:
             compact(project.workspace(), "main", prune_before=before)
-        assert f"--prune-before {answer} --branch main`" in refused.value.hint
+        assert f"`kb help prune` describes for the branch main gives them up as well, with the seq {answer}" in (
+            refused.value.hint
+        )
         assert contents(directory) == kept
         tally.done()
     assert [row["seq"] for row in log(project.view())] == [13, 12, 11, 10, 9, 8, 7, 6, 4, 3, 2, 1]
@@ -223,12 +226,12 @@ def test_no_epoch_begins_in_a_damaged_journal_and_no_salvage_gives_records_up_un
     tally.tried()
     with pytest.raises(JournalCorrupt, match=r"line 3.*No epoch was begun") as refused:
         epochs.accept(project.workspace(), "main", AUTHOR)
-    assert "`kb doctor --salvage --branch main --yes`" in refused.value.hint
+    assert "`kb doctor --salvage --branch main`" in spelled_out(refused.value.hint)
     with pytest.raises(JournalCorrupt):
         epochs.question(project.workspace(), "main")
     with pytest.raises(StoreWentBack, match="records 6 to 8 are missing") as unasked:
         salvaged(project)
-    assert "`kb doctor --salvage --branch main --yes`" in unasked.value.hint
+    assert "`kb doctor --salvage --branch main`" in spelled_out(unasked.value.hint)
     assert contents(directory) == before
     tally.done()
 

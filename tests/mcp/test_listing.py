@@ -245,7 +245,7 @@ def test_a_server_that_only_reads_offers_nothing_else(shared, mode):
         assert set(listed) == {"kb_query", "kb_check", "kb_history"}
         assert all(tool.annotations and tool.annotations.read_only_hint for tool in listed.values())
         history = listed["kb_history"].input_schema["properties"]
-        assert history["action"]["enum"] == ["log", "show", "diff", "who"]
+        assert history["action"]["enum"] == ["log", "show", "diff", "who", "proposed"]
         assert not {"message", "dry_run", "files", "expect_branch"} & arguments_of(listed["kb_history"])
         assert "; who: who and why. Also takes" in (listed["kb_history"].description or "")
         assert not {"revert", "rollback"} & {*re.findall("[a-z]+", (listed["kb_history"].description or "").lower())}

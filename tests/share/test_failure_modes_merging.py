@@ -146,3 +146,13 @@ def test_a_branch_that_is_squashed_and_goes_on_doubles_nothing(ann: Clone, bob: 
     hold(bob)
     assert bob.facts() == ann.facts()
     assert bob.titles()["FACT-2"] == "Third"
+
+
+def test_an_edge_that_another_clone_removes_goes(ann: Clone, bob: Clone) -> None:
+    [link] = bob.view().touching(["FACT-1"])
+    bob.delete(edges=[{"type": link.type, "kind": link.kind, "from": link.from_id, "to": link.to_id}])
+    bob.commit("without the edge")
+    bob.push()
+    ann.pull()
+    hold(ann)
+    assert ann.view().touching(["FACT-1"]) == []

@@ -72,6 +72,7 @@ def summary(content: ReportContent) -> str:
     fixed += f", {report.in_baseline} in the baseline" if report.in_baseline else ""
     fixed += f", {report.of_other_severity} of another severity not shown" if report.of_other_severity else ""
     fixed += f", {report.suppressed} suppressed" if report.suppressed else ""
+    fixed += f", {report.proposed} proposed and not judged" if report.proposed else ""
     where = f"{content.branch} at seq {content.seq}"
     where += f" with {pluralize(content.pending_files, 'pending file')}" if content.pending_files else ""
     where += f", {content.against}" if content.against else ""

@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
 from kbcore.model.content import code_of, content_of
-from kbcore.model.graph import Link, Node, SourceFile
+from kbcore.model.graph import Link, Node, SourceFile, is_proposed
+from kbcore.model.proposals import ANY, OF_NODE, accepted_changes, may_be_proposed
 from kbcore.model.schema import MENTIONS, Schema
 from kbcore.model.state import Changes
 from kbcore.rules import orphans
@@ -46,26 +47,34 @@ class ViewSide:
         name: Literal["before", "after"],
         read: _Read,
         tree: Callable[[], BranchFiles],
+        *,
+        waiting: Collection[str],
     ) -> None:
         self._view = view
+        self._waiting = waiting
+        """Entities that are only proposed on this side: what an edge at one says is left out."""
         self._tree = tree
         self._read = read
         self._nodes: dict[str, Node | None] = {one.key: getattr(one, name) for one in changes.nodes}
         links: dict[str, Link | None] = {one.key: getattr(one, name) for one in changes.links}
-        self._links = {key: edge_of(link) if link is not None else None for key, link in links.items()}
+        self._links = {key: edge_of(link) if link and self._counts(link) else None for key, link in links.items()}
         self._sources: dict[str, SourceFile | None] = {one.key: getattr(one, name) for one in changes.sources}
+
+    def _counts(self, link: Link) -> bool:
+        return not is_proposed(link) and {link.from_id, link.to_id}.isdisjoint(self._waiting)
 
     def nodes(self, ids: Collection[str]) -> dict[str, Node]:
         """Return the nodes with these ids, as far as they exist."""
         found = {id_: node for id_ in ids if (node := self._nodes.get(id_)) is not None}
         rest = [id_ for id_ in ids if id_ not in self._nodes]
-        return found | {node.id: node for node in self._view.nodes(rest)} if rest else found
+        return found | {one.id: one for one in self._view.nodes(rest) if not is_proposed(one)} if rest else found
 
     def links(self, ids: Collection[str]) -> dict[str, Edge]:
         """Return the links with these ids, as far as they exist."""
         found = {id_: edge for id_ in ids if (edge := self._links.get(id_)) is not None}
         rest = [id_ for id_ in ids if id_ not in self._links and id_.startswith("link:")]
-        return found | {link.id: edge_of(link) for link in self._view.links(rest)} if rest else found
+        others = [one for one in self._view.links(rest) if self._counts(one)] if rest else ()
+        return found | {link.id: edge_of(link) for link in others}
 
     def out_of(self, ids: Collection[str], type_: str = "") -> list[Edge]:
         """Return the links that lead from these ids, resolved or not; of one type, or of any."""
@@ -87,13 +96,16 @@ class ViewSide:
             # A second condition, on the type, would have the database leave the index alone.
             condition, params = among(rest)
             found: defaultdict[str, list[Edge]] = defaultdict(list)
-            for row in self._view.cells("link", COLUMNS, (f"{column} {condition}", params), is_at):
+            columns = (*COLUMNS, "metadata")
+            for *row, metadata in self._view.cells("link", columns, (f"{column} {condition}", params), is_at):
                 edge = Edge(*row)
-                if edge.id not in self._links:
+                if edge.id not in self._links and not (not edge.files and may_be_proposed(metadata)):
                     found[getattr(edge, column)].append(edge)
             known |= {(column, id_): found[id_] for id_ in rest}
         edges = [edge for id_ in set(ids) for edge in known.get((column, id_), ())]
         edges += [edge for edge in self._links.values() if edge is not None and getattr(edge, column) in ids]
+        if self._waiting:
+            edges = [edge for edge in edges if {edge.from_id, edge.to_id}.isdisjoint(self._waiting)]
         return [edge for edge in edges if edge.type == type_] if type_ else edges
 
     def has_edges(self) -> bool:
@@ -119,22 +131,37 @@ class ViewSide:
 
     def alike(self, likeness: Likeness, keys: Collection[str]) -> list[Node]:
         """Return the nodes that have one of these texts in common."""
-        found = [node for node in self._view.alike(likeness, sorted(keys)) if node.id not in self._nodes]
+        alike = self._view.alike(likeness, sorted(keys))
+        found = [node for node in alike if node.id not in self._nodes and not is_proposed(node)]
         changed = (node for node in self._nodes.values() if node is not None)
         return [*found, *(node for node in changed if not {*keys}.isdisjoint(likeness.keys(node)))]
 
 
 class Sides:
-    """Both sides of what the record at a seq of a view changed."""
+    """Both sides of what the record at a seq of a view changed, without what is only proposed on a side."""
 
-    def __init__(self, view: View, changes: Changes, seq: int, schema: Schema, tree: Callable[[], BranchFiles]) -> None:
+    def __init__(
+        self,
+        view: View,
+        changes: Changes,
+        seq: int,
+        schema: Schema,
+        tree: Callable[[], BranchFiles],
+        *,
+        has_proposals: bool = False,
+    ) -> None:
+        waiting = _proposed_ids(view) if has_proposals else frozenset[str]()
+        others = waiting - {one.key for one in changes.nodes}
+        after = others | {one.key for one in changes.nodes if is_proposed(one.after)}
+        before = others | {one.key for one in changes.nodes if is_proposed(one.before)}
+        changes = accepted_changes(changes)
         self._view = view
         self._changes = changes
         self._schema = schema
         self._seq = seq
         read = _Read(view, changes)
-        self._after = ViewSide(view, changes, "after", read, tree)
-        self._before = ViewSide(view, changes, "before", read, tree)
+        self._after = ViewSide(view, changes, "after", read, tree, waiting=after)
+        self._before = ViewSide(view, changes, "before", read, tree, waiting=before)
 
     def after(self) -> Look:
         """Return what the rules look at after the change."""
@@ -238,6 +265,11 @@ class Sides:
         for id_, *row in earlier_rows(self._view.rows, ids, NODES.columns):
             found[id_].append(NODES.element(row))
         return found
+
+
+def _proposed_ids(view: View) -> frozenset[str]:
+    """Return the entities of a view that are only proposed."""
+    return frozenset(row[0] for row in view.cells("node", ("id",), (f"{ANY} and {OF_NODE}", ()), is_proposed))
 
 
 def _counts(edge: Edge) -> bool:

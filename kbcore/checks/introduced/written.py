@@ -197,7 +197,8 @@ def _not_settled(
     def on(view: View) -> set[BaselineEntry] | None:
         if not view.overlay_mark:
             return None
-        sides = Sides(view, changes, view.seq, view.schema(workspace.schema), cache(lambda: tree_of(workspace, branch)))
+        tree, proposes = cache(lambda: tree_of(workspace, branch)), bool(workspace.config.review.actors)
+        sides = Sides(view, changes, view.seq, view.schema(workspace.schema), tree, has_proposals=proposes)
         report = look_at(workspace, sides.after(), rules, view.renamed)
         return {*map(key_of, report.violations)}
 
@@ -228,7 +229,8 @@ def _found(workspace: Workspace, branch: str, view: View, changes: Changes, seq:
 
 
 def _broken(workspace: Workspace, branch: str, view: View, changes: Changes, seq: int) -> _Broken:
-    sides = Sides(view, changes, seq, view.schema(workspace.schema), cache(lambda: tree_of(workspace, branch)))
+    tree, proposes = cache(lambda: tree_of(workspace, branch)), bool(workspace.config.review.actors)
+    sides = Sides(view, changes, seq, view.schema(workspace.schema), tree, has_proposals=proposes)
     after = look_at(workspace, sides.after(), LOOKING, view.renamed)
     broken = {one.rule for one in after.violations}
     stopped = [f"The rule {run.id} could not run: {run.reason}" for run in after.rules if run.status == "not_run"]

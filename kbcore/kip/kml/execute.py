@@ -28,6 +28,7 @@ from kbcore.model.state import Draft, Stamp
 from kbcore.store.answers import Outcome
 from kbcore.store.apply import planner
 from kbcore.store.dry_run import take
+from kbcore.store.proposing import proposing
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Request
 from kbcore.sync.locate import DERIVED, with_lines
@@ -83,7 +84,7 @@ def execute(
     """
     request = _request(workspace, command, options)
     guard = workspace.guard(branch) if follows_head else None
-    plan = _Plan(workspace, command, options)
+    plan = _Plan(workspace, author, command, options)
     author = _through_kip(author)
     with plan.explained(branch):
         outcome = workspace.store(branch).commit(
@@ -100,7 +101,7 @@ def execute_on_view(
     Raises: as ``execute``.
     """
     options = KmlOptions(dry_run=True)
-    plan = _Plan(workspace, command, options)
+    plan = _Plan(workspace, author, command, options)
     author = _through_kip(author)
     with plan.explained(branch):
         take(view, author, _request(workspace, command, options), plan, workspace.machine.clock.now())
@@ -125,8 +126,9 @@ def _request(workspace: Workspace, command: Command, options: KmlOptions) -> Req
 class _Plan:
     """Plans one command, and keeps what is reported of it afterwards."""
 
-    def __init__(self, workspace: Workspace, command: Command, options: KmlOptions) -> None:
+    def __init__(self, workspace: Workspace, author: Author, command: Command, options: KmlOptions) -> None:
         self.workspace = workspace
+        self.author = author
         self.command = command
         self.options = options
         self.changeset = Changeset()
@@ -159,7 +161,7 @@ class _Plan:
         # A merge takes over what others have set, and its receipt lists where values differ.
         warns = not isinstance(self.command, s.Merge)
         plan = planner(self.changeset, self.workspace, work.names.shown, warns_of_overwriting=warns)
-        draft = plan(view, stamp)
+        draft = proposing(self.workspace, self.author, plan)(view, stamp)
         draft = msgspec.structs.replace(draft, warnings=(*left_out, *_other_names(work), *draft.warnings))
         answer = intent.answer(draft.changes)
         self.warnings = draft.warnings

@@ -11,15 +11,14 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.model.graph import CONTESTED, PROPOSED
 from kbcore.model.schema import TASK
 from kbcore.model.statuses import CLOSED, RETIRED, is_status
 from kbcore.query.walk import AGAINST
 from kbcore.text.escaping import escape_controls
 from kbcore.text.wording import pluralize
 
-PROPOSED: Final = "proposed"
 STALE: Final = "stale"
-CONTESTED: Final = "contested"
 FAILING: Final = "failing"
 _NOT_ACCEPTED: Final = ("draft", "proposed")
 """Statuses of what nobody has accepted yet."""
@@ -48,6 +47,8 @@ class Tie(msgspec.Struct, frozen=True):
     is_against: bool = False
     near: str = ""
     steps: int = 1
+    is_proposed: bool = False
+    """Nobody has accepted the edge."""
 
     def as_text(self, source: str = "") -> str:
         """Return it as ``implements``, or ``^guards`` against the edge, after the near end where that is not known.
@@ -55,7 +56,8 @@ class Tie(msgspec.Struct, frozen=True):
         ``source`` is the source that is shown as well, and not repeated.
         """
         name = f"{AGAINST}{self.edge}" if self.is_against else self.edge
-        return " ".join(filter(None, ("" if self.near == source else self.near, name)))
+        mark = f"({PROPOSED})" if self.is_proposed else ""
+        return " ".join(filter(None, ("" if self.near == source else self.near, name, mark)))
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -86,7 +88,7 @@ class Fact(msgspec.Struct, frozen=True):
     @property
     def is_accepted_and_fresh(self) -> bool:
         """Return whether nothing is known that casts doubt on it: for what is said unasked."""
-        return not (self.is_retired or {PROPOSED, STALE, CONTESTED} & {*self.marks})
+        return not (self.is_retired or self.tie.is_proposed or {PROPOSED, STALE, CONTESTED} & {*self.marks})
 
     @property
     def is_start(self) -> bool:
@@ -125,9 +127,9 @@ class Fact(msgspec.Struct, frozen=True):
         return escape_controls(f"- {shown['fact']} ({said}){marks}")
 
 
-def marks_of(status: str, *, is_stale: bool, is_contested: bool) -> tuple[str, ...]:
+def marks_of(status: str, *, is_stale: bool, is_contested: bool, is_proposed: bool = False) -> tuple[str, ...]:
     """Return the marks of an entity, in a fixed order."""
-    found = {PROPOSED: is_status(status, _NOT_ACCEPTED), STALE: is_stale, CONTESTED: is_contested}
+    found = {PROPOSED: is_proposed or is_status(status, _NOT_ACCEPTED), STALE: is_stale, CONTESTED: is_contested}
     return tuple(name for name, holds in found.items() if holds)
 
 

@@ -13,6 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
+from kbcore.model.graph import CONTESTED, PROPOSED
+from kbcore.model.proposals import OF_LINK, of_node
 from kbcore.model.schema import MEMOS, ORDER
 from kbcore.model.verdict import TEST
 from kbcore.query import sql
@@ -27,7 +29,7 @@ _STATEMENTS: Final = ("statement", "description", "text")
 """Attributes that may say more than the title, the first of them that is there."""
 _COLUMNS: Final = (
     "n.id, coalesce(n.type, ''), coalesce(n.title, ''), coalesce(n.status, ''), n.path, n.source, n.updated_at, "
-    "n.version, n.contested <> '{}', coalesce(r.actor, ''), coalesce("
+    f"n.version, n.contested <> '{{}}', {of_node('n')}, coalesce(r.actor, ''), coalesce("
     + ", ".join(f"json_extract_string(n.attributes, '$.{name}')" for name in _STATEMENTS)
     + ", '')"
 )
@@ -111,26 +113,26 @@ def _step(
     near = f"(select unnest({statement.bind(sorted(ids))}::varchar[]))"
     ends = (("from_id", "to_id", "false"), ("to_id", "from_id", "true"))
     edges = " union all ".join(
-        f"select {one} near, {other} far, type, kind, {is_against} is_against "  # noqa: S608 - fixed names
+        f"select {one} near, {other} far, type, kind, {is_against} is_against, {OF_LINK} is_new "  # noqa: S608 - fixed names
         f"from {statement.link} where is_resolved and {one} in {near}"
         for one, other, is_against in ends
     )
     text = (
-        f"select {_COLUMNS}, e.near, e.type, e.kind, e.is_against from ({edges}) e "  # noqa: S608 - fixed names
+        f"select {_COLUMNS}, e.near, e.type, e.kind, e.is_against, e.is_new from ({edges}) e "  # noqa: S608 - fixed names
         f"join {statement.node} n on n.id = e.far {_RECORD} "
         f"where n.id not in {near} and n.type <> {statement.bind(leaves_out)} "
         f"order by n.version desc, n.id, e.near, e.type, e.kind, e.is_against limit {limits.MAX_CONTEXT_FACTS + 1}"
     )
     found = rows(text, statement.params)
     facts = [
-        _fact(row, Tie(f"{type_}:{kind}" if kind else type_, is_against, one if is_named else "", steps))
-        for *row, one, type_, kind, is_against in found[: limits.MAX_CONTEXT_FACTS]
+        _fact(row, Tie(f"{type_}:{kind}" if kind else type_, is_against, one if is_named else "", steps, bool(is_new)))
+        for *row, one, type_, kind, is_against, is_new in found[: limits.MAX_CONTEXT_FACTS]
     ]
     return facts, len(found) > limits.MAX_CONTEXT_FACTS
 
 
 def _fact(row: Sequence[Any], tie: Tie) -> Fact:
-    id_, type_, title, status, path, source, updated_at, version, is_contested, actor, detail = row[:11]
+    id_, type_, title, status, path, source, updated_at, version, is_contested, is_new, actor, detail = row[:12]
     return Fact(
         id=id_,
         type=type_,
@@ -142,7 +144,7 @@ def _fact(row: Sequence[Any], tie: Tie) -> Fact:
         source=path or source or "",
         at=(updated_at or "")[:_DAY_CHARS],
         version=version,
-        marks=marks_of(status, is_stale=False, is_contested=bool(is_contested)),
+        marks=marks_of(status, is_stale=False, is_contested=bool(is_contested), is_proposed=bool(is_new)),
         detail=" ".join(detail.split()) if detail != title else "",
     )
 
@@ -156,7 +158,12 @@ def _judged(rows: Rows, at: int | None, facts: Sequence[Fact]) -> tuple[Fact, ..
     return tuple(
         msgspec.structs.replace(
             one,
-            marks=marks_of(one.status, is_stale=one.path in stale, is_contested="contested" in one.marks)
+            marks=marks_of(
+                one.status,
+                is_stale=one.path in stale,
+                is_contested=CONTESTED in one.marks,
+                is_proposed=PROPOSED in one.marks,
+            )
             + ((FAILING,) if one.id in failing else ()),
         )
         for one in facts

@@ -12,6 +12,7 @@ from kbcore.extract.links import DEFAULT_KIND, RELATES_TO
 from kbcore.extract.settings import EDGE_NAMES
 from kbcore.extract.sources import profiles
 from kbcore.extract.sources.extractor import EXTRACTOR
+from kbcore.model.graph import PROPOSED
 from kbcore.query.exchange import doorstop, needs, reqif, tables
 from kbcore.query.exchange.graph import Graph
 from kbcore.text.wording import pluralize, some_of
@@ -95,14 +96,27 @@ def exchanged(
 
     Raises: ``InvalidQuery`` where a package that writes the format is not installed.
     """
-    graph = Graph(entities, edges, edge_names)
+    whole = Graph(entities, edges, edge_names)
+    graph = _accepted(whole)
     files = doorstop.to_doorstop(graph) if format_ == "doorstop" else {"": _WRITERS[format_](graph)}
     names = {"reqif": "a.reqif", "needs": "needs.json", "csv": "a.csv", "xlsx": "a.xlsx", "doorstop": ""}
     settings = {**profiles.read(PROFILES[format_])["source"], EDGE_NAMES: sorted(edge_names)}
     read = [
         EXTRACTOR.extract(SourceFile(f"reqs/{path or names[format_]}", data), settings) for path, data in files.items()
     ]
-    return _compared(files, graph, read)
+    return _compared(files, whole, read)
+
+
+def _accepted(graph: Graph) -> Graph:
+    """Return a graph without what is only proposed, and without edges at that: no other tool has such facts."""
+    entities = [one for one in graph.entities if not _is_proposed(one)]
+    gone = {one["id"] for one in graph.entities} - {one["id"] for one in entities}
+    edges = [one for one in graph.edges if not _is_proposed(one) and gone.isdisjoint((one["from"], one["to"]))]
+    return Graph(entities, edges, graph.edge_names)
+
+
+def _is_proposed(item: Mapping[str, Any]) -> bool:
+    return item.get("metadata", {}).get(PROPOSED) is True
 
 
 def _compared(files: dict[str, bytes], graph: Graph, read: list[Facts]) -> Exchanged:

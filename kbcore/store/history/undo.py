@@ -29,6 +29,7 @@ from kbcore.store.history.reverting import reverted
 from kbcore.store.history.undo_plan import Restoration, keep_vocabulary, operations, refuse, sentences, undone_already
 from kbcore.store.history.writers import Writer
 from kbcore.store.planning.definitions import missed
+from kbcore.store.proposing import proposing
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Planner, Request
 from kbcore.text.wording import pluralize, some_of
@@ -72,7 +73,8 @@ def revert(
     request = revert_request(seqs, options)
     refuse_redacted(workspace, branch, seqs)
     plan = revert_planner(sorted(set(seqs), reverse=True), workspace.schema, force=options.force, writer=options.writer)
-    return _commit(workspace, branch, author, request, _noted(plan, note), follows_head=follows_head)
+    plan = _noted(proposing(workspace, author, plan), note)
+    return _commit(workspace, branch, author, request, plan, follows_head=follows_head)
 
 
 def rollback(
@@ -90,8 +92,9 @@ def rollback(
     Raises: ``NotFound`` for a seq that is not there yet; ``InvalidChangeset``, ``HistoryPruned``; what
     ``BranchStore.commit`` raises.
     """
-    request, plan = rollback_request(to_seq, options), rollback_planner(to_seq)
-    return _commit(workspace, branch, author, request, _noted(plan, note), follows_head=follows_head)
+    request = rollback_request(to_seq, options)
+    plan = _noted(proposing(workspace, author, rollback_planner(to_seq)), note)
+    return _commit(workspace, branch, author, request, plan, follows_head=follows_head)
 
 
 def records_of(view: View, selection: Selection) -> list[int]:

@@ -45,6 +45,8 @@ def plan_edge(found: PlanBuilder, item: EdgeWrite) -> None:
     shown = _shown(old)
     values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
     settle(found, item, old, wanted, values=values, unset=unset)
+    if not item.is_import:
+        found.keep_marks(item, values, unset)
     found.check_owned(item, edge_words(item), owners, [*values, *unset])
     found.check_source(item, values)
     if found.schema.edges[item.type].origin != ORIGIN:

@@ -55,6 +55,7 @@ def plan_entity(found: PlanBuilder, item: EntityWrite) -> None:
     else:
         _keep_former_ids(found, item, old, values, unset)
         _keep_verdict(found, item, old, values, unset)
+        found.keep_marks(item, values, unset)
     _refuse_hidden(found, item, old, [*values, *unset])
     if definition is None:
         found.doubtful.add(item.id)

@@ -26,7 +26,15 @@ from kbcore.errors.remedies import kb
 from kbcore.errors.secrets import secrets_in
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import LEAVE_OUT, SET_BY_KB, Changeset, EdgeWrite, EntityWrite
-from kbcore.model.graph import OBJECT_FIELDS, Link, Node, SourceFile, contested_note, is_contested_note
+from kbcore.model.graph import (
+    OBJECT_FIELDS,
+    Link,
+    Node,
+    SourceFile,
+    contested_note,
+    is_contested_note,
+    is_proposed_mark,
+)
 from kbcore.model.record import Operation
 from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp, State
@@ -167,6 +175,7 @@ class PlanBuilder:
         self.doubtful: set[str] = set()
         self._unread = changeset.unread
         self.expected_seq = changeset.expected_seq
+        self.is_review = changeset.is_review
         self.warnings: list[str] = []
         self.ops: list[Operation] = []
         self.types: dict[str, str | None] = {}
@@ -200,6 +209,16 @@ class PlanBuilder:
             if name in owners:
                 path, files = f"{item.path}.{name}", [owners[name]]
                 self.problems.append(stated_problem(path, item.id, files, words=words, field=name))
+
+    def keep_marks(self, item: EntityWrite | EdgeWrite, values: Mapping[str, Any], unset: list[str]) -> None:
+        """Refuse marks of what is proposed that a client writes; they stay where it replaces all metadata."""
+        if self.is_review:
+            return
+        named = {f"metadata.{key}" for key in item.objects.get("metadata", {})}
+        unset[:] = [name for name in unset if not is_proposed_mark(name) or name in named]
+        for name in sorted(filter(is_proposed_mark, [*values, *unset])):
+            message = f"`{name}` of {in_quotes(item.id)} is set by KB: it says what is only proposed."
+            self.wrong(f"{item.path}.{name}", SET_BY_KB, message, f"Leave it out; {kb('review')} decides.")
 
     def check_provenance(self, item: EntityWrite | EdgeWrite, values: Mapping[str, Any]) -> None:
         """Refuse metadata that KIP would show as KB's own word on who wrote an element of KB's types, and when."""

@@ -44,7 +44,7 @@ def test_a_text_that_only_looks_like_a_mark_stays_as_it_is(text: str) -> None:
         (kb("sync"), "`kb sync`"),
         (kb("log", "a b", 3, lead="See"), "See `kb log 'a b' 3`"),
         (kb("set", "A", "…", lead="run"), "run `kb set A …`"),
-        (shell("gc", "--empty-trash"), "`kb gc --empty-trash`"),
+        (shell("gc", "--dry-run"), "`kb gc --dry-run`"),
         (f"Do {by_front_end('this', 'that')}.", "Do this."),
     ],
 )

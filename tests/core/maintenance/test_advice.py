@@ -16,6 +16,7 @@ from kbcore.maintenance.compacting import compact
 from kbcore.maintenance.salvage import salvage
 from kbcore.store.branches import lost
 from tests.core.store.branches.losing import accepted, copied, fresh, put, put_back, store_of
+from tests.support.processes.advice import spelled_out
 from tests.support.processes.cli import run_kb
 from tests.support.repository.project import AUTHOR, Project
 
@@ -118,8 +119,8 @@ def test_the_advice_about_a_damaged_store_that_lacks_records_works_word_by_word(
     hint = loss.warning()
     if begins == "a new epoch":
         hint = hint_of(lambda: epochs.accept(feature.workspace(), BRANCH, AUTHOR))
-    *_, command = re.findall(r"`(kb doctor --salvage [^`]*)`", hint)
-    done = run_kb(feature.root, *command.split()[1:])
+    *_, command = re.findall(r"`(kb doctor --salvage [^`]*)`", spelled_out(hint))
+    done = run_kb(feature.root, *command.split()[1:], "--yes")
     assert done.status == 0, done.err
     assert not lost.losses(fresh(feature).workspace())
     assert fresh(feature).node("A")

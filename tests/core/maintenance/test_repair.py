@@ -21,6 +21,7 @@ from kbcore.view.cache_files import VIEW
 from kbcore.view.history import state_at
 from tests.support.disk.faultfs import FailingFs, LoggingFs, NoSyncFs
 from tests.support.generators.histories import lines_of
+from tests.support.processes.advice import spelled_out
 from tests.support.repository.places import caches_at
 from tests.support.repository.project import AUTHOR, Project
 from tests.support.repository.stores import view_of
@@ -169,7 +170,7 @@ def test_the_only_copy_of_pruned_history_is_not_made_up(project: Project) -> Non
         rebuilt(project)
     assert caught.value.message.endswith("Nothing was changed.")
     assert "`kb restore FILE --only main --replace`" in caught.value.hint
-    assert "`kb doctor --salvage --branch main`" in caught.value.hint
+    assert "`kb doctor --salvage --branch main`" in spelled_out(caught.value.hint)
     assert contents(directory) == before
     assert not (directory / "quarantine").exists()
 

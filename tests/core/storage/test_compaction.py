@@ -284,7 +284,8 @@ def test_pruning_that_would_give_up_more_than_was_asked_is_refused(tmp_path: Pat
         compact(directory, before=before)
     assert (
         caught.value.hint
-        == "`kb compact --prune-before 8 --branch main` gives them up as well; no less can be given up."
+        == "what `kb help prune` describes for the branch main gives them up as well, with the seq 8; "
+        "no less can be given up."
     )
     assert contents(directory) == saved
     assert compact(directory, before=8).head.first_seq == 8

@@ -72,7 +72,7 @@ def test_the_hint_names_the_cause_and_the_remedy(tmp_path: Path, data: bytes, wo
         head.decode(data, tmp_path / "head.json")
     assert caught.value.message == f"{tmp_path}/head.json is damaged: its checksum does not match"
     assert words in caught.value.hint
-    assert "kb doctor --rebuild-head" in caught.value.hint
+    assert "`kb help rebuild-head`" in caught.value.hint
 
 
 def test_no_head_beside_a_journal_is_damage(tmp_path: Path) -> None:

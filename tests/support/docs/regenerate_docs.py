@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from kbcli.invocation.help_topics import TOPICS
 from kbcore.config.template import default_config_text
 from kbcore.errors import KBError
 from kbcore.errors.remedies import for_shell
@@ -146,6 +147,7 @@ BLOCKS = (
     Block("configuration.md", "config.json", lambda: fenced("json", default_config_text())),
     Block("configuration.md", "limits", limit_table),
     Block("errors.md", "errors", error_table),
+    Block("durability.md", "help topics", lambda: "\n\n".join(fenced("text", text) for text in TOPICS.values())),
     Block("rules.md", "rules", rule_sections),
     Block("rules.md", "relations", relation_tables),
     Block("kip.md", "failures", failure_table),

@@ -31,6 +31,7 @@ from tests.core.store.branches.losing import (
     store_of,
     went_back,
 )
+from tests.support.processes.advice import spelled_out
 from tests.support.repository.project import AUTHOR, Project
 from tests.support.repository.repos import git
 
@@ -300,7 +301,7 @@ def test_a_deleted_branch_is_given_up_while_the_folder_of_the_stores_is_missing(
     project = fresh(project)
     # The command is the one that the refusal names.
     [of_topic] = [one for one in lost.losses(project.workspace()) if one.branch == "topic"]
-    assert "`kb doctor --new-epoch --branch topic`" in lost.remedy(project.workspace(), of_topic)
+    assert "`kb doctor --new-epoch --branch topic`" in spelled_out(lost.remedy(project.workspace(), of_topic))
     assert accepted(project, "topic").seq == 0
     assert not folder.exists()
     assert [one.branch for one in lost.losses(project.workspace())] == (["main"] if is_main_noted else [])
