@@ -37,6 +37,7 @@ def show(output: Output, wanted: MatrixRequest, found: Matrix, format_: str) -> 
 def _numbers(found: Matrix) -> str:
     waived = f", {found.not_applicable} not applicable" if found.not_applicable else ""
     retired = f"; {pluralize(found.retired, 'retired entity')} left out" if found.retired else ""
+    retired += f"; {found.proposed} only proposed" if found.proposed else ""
     return f"{found.yes} linked, {pluralize(found.no, 'hole')}{waived}{retired}."
 
 

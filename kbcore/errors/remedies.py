@@ -40,7 +40,7 @@ HELP_TOPICS: Final[dict[tuple[str, str], str]] = {
     ("compact", "--prune-before"): "prune",
     ("gc", "--empty-trash"): "empty-trash",
     ("redact", "--yes"): "redaction",
-    **{(name, "--force"): "force" for name in ("backup", "dml", "export", "revert")},
+    **{(name, "--force"): "force" for name in ("backup", "dml", "export", "report", "revert")},
 }
 """By command and option: the topic of ``kb help`` on what loses data or overrides a refusal.
 

@@ -1,7 +1,8 @@
 """A traceability matrix: which entities of one type lead to which ones of another, over a path of edges.
 
 A row is linked, not linked, or need not be linked; so the three numbers of a matrix add up to its rows. A link that
-exists counts, whatever is said about it. Retired entities have no row and are counted.
+exists counts, whatever is said about it, unless it is only proposed or leads to what is. Retired entities have no row
+and are counted, and so are proposed ones.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.model.not_applicable import reason
+from kbcore.model.proposals import of_link, of_node
 from kbcore.model.schema import Schema
 from kbcore.model.statuses import RETIRED, has_status
 from kbcore.model.verdict import REQUIREMENT
@@ -93,11 +95,12 @@ class Matrix(msgspec.Struct, frozen=True):
     no: int
     not_applicable: int
     retired: int
+    proposed: int
     shown: int
 
     def as_json(self) -> dict[str, Any]:
         """Return the matrix as JSON."""
-        numbers = {name: getattr(self, name) for name in ("yes", "no", "not_applicable", "retired")}
+        numbers = {name: getattr(self, name) for name in ("yes", "no", "not_applicable", "retired", "proposed")}
         return {**numbers, "total": self.shown, "rows": [row.as_json() for row in self.rows]}
 
 
@@ -130,26 +133,24 @@ def read_matrix(rows: Rows, at: int | None, wanted: MatrixRequest) -> Matrix:
     ends = _ends(statement, wanted)
     state = "case when coalesce(e.count, 0) > 0 then 'yes' when reason is not null then 'not_applicable' else 'no' end"
     chosen = f"state {statement.among(wanted.only)}" if wanted.only else "true"
+    shown = f"is_row and {chosen}"
     asked = (
-        f"with chosen as (select n.*, {_reason(wanted)} as reason, {has_status('n.status', RETIRED)} as is_retired "  # noqa: S608 - fixed names
-        f"from {statement.node} n where {' and '.join(conditions)}), {ends}, "
-        f"judged as (select n.*, e.ends, coalesce(e.count, 0) as count, {state} as state from chosen n "
-        "left join grouped e using (id)), "
+        f"with chosen as (select n.*, {_reason(wanted)} as reason, {has_status('n.status', RETIRED)} as is_retired, "  # noqa: S608 - fixed names
+        f"{of_node('n')} as is_proposed from {statement.node} n where {' and '.join(conditions)}), {ends}, "
+        f"judged as (select n.*, e.ends, coalesce(e.count, 0) as count, {state} as state, "
+        "not (is_retired or is_proposed) as is_row from chosen n left join grouped e using (id)), "
         "numbers as (select "
-        "count(*) filter (where state = 'yes' and not is_retired) as yes, "
-        "count(*) filter (where state = 'no' and not is_retired) as no, "
-        "count(*) filter (where state = 'not_applicable' and not is_retired) as not_applicable, "
-        "count(*) filter (where is_retired) as retired, "
-        f"count(*) filter (where {chosen} and not is_retired) as shown from judged), "
-        f"page as (select {COLUMNS}, n.ends, n.count, coalesce(n.reason, ''), n.id as key from judged n "
-        f"where {chosen} and not is_retired order by n.id "
-        f"limit {statement.bind(wanted.limit)} offset {statement.bind(wanted.offset)}) "
+        "count(*) filter (where is_row and state = 'yes'), count(*) filter (where is_row and state = 'no'), "
+        "count(*) filter (where is_row and state = 'not_applicable'), count(*) filter (where is_retired), "
+        "count(*) filter (where is_proposed and not is_retired), "
+        f"count(*) filter (where {shown}) from judged), "
+        f"page as (select {COLUMNS}, n.ends, n.count, coalesce(n.reason, ''), n.id as key from judged n where {shown} "
+        f"order by n.id limit {statement.bind(wanted.limit)} offset {statement.bind(wanted.offset)}) "
         "select numbers.*, page.* from numbers left join page on true order by page.key nulls last"
     )
     found = rows(asked, statement.params)
-    yes, no, not_applicable, retired, shown = found[0][:5]
-    page = [_row(cells[5:]) for cells in found if cells[-1] is not None]
-    return Matrix(page, yes, no, not_applicable, retired, shown)
+    numbers = found[0][:6]
+    return Matrix([_row(cells[6:]) for cells in found if cells[-1] is not None], *numbers)
 
 
 def _reason(wanted: MatrixRequest) -> str:
@@ -168,13 +169,14 @@ def _ends(statement: WalkStatement, wanted: MatrixRequest) -> str:
         edge = statement.bind(step.removeprefix(AGAINST))
         parts.append(
             f"step{number + 1} as (select distinct s.id, l.{far} as end_id from step{number} s "  # noqa: S608 - fixed names
-            f"join {statement.link} l on l.{near} = s.end_id where l.is_resolved and l.type = {edge})"
+            f"join {statement.link} l on l.{near} = s.end_id "
+            f"where l.is_resolved and l.type = {edge} and not {of_link('l')})"
         )
     of_type = f" where n.type = {statement.bind(wanted.to)}" if wanted.to else ""
-    subject = f"[{COLUMNS}]"
+    subject = f"row({COLUMNS})"
     parts.append(
         f"ended as (select s.id, {subject} as subject, n.id as end_id from step{len(wanted.steps)} s "  # noqa: S608 - fixed names
-        f"join {statement.node} n on n.id = s.end_id{of_type})"
+        f"join {statement.node} n on n.id = s.end_id and not {of_node('n')}{of_type})"
     )
     parts.append(
         f"grouped as (select id, (list(subject order by end_id))[:{limits.MAX_MATRIX_CELLS}] as ends, "  # noqa: S608 - fixed names

@@ -25,6 +25,8 @@ HARMLESS = {
     ("restore", "--replace"): "the store that is there goes to the trash",
     ("doctor", "--replace"): "the store that is there goes to the trash",
     ("doctor", "--rebuild-snapshots"): "a snapshot is made again from the journal, after a copy",
+    ("agents install", "--replace"): "lines that somebody changed in a client's file are shown before, and are in git",
+    ("uninstall", "--yes"): "it only answers; what is lost, --delete-all says",
     ("doctor", "--yes"): "it only answers for --new-epoch and --salvage, which have a topic",
     ("delete", "--yes"): "a revert brings back what was removed",
     ("init", "--yes"): "it adds settings",

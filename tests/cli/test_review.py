@@ -119,7 +119,7 @@ def test_all_of_it_is_accepted_at_once_and_a_dry_run_writes_nothing(kb, proposed
 def test_who_proposes_is_refused_and_told_who_may(kb, user, proposed):
     user.setenv("KB_ACTOR", "agent-1")
     refused = kb("review", "--all", "--accept")
-    assert refused.status == 37
+    assert refused.status == 38
     assert "'agent-1' may not decide what is proposed" in refused.err
     assert "`review` in .kb/config.json says who may accept" in refused.err
 

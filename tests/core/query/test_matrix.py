@@ -75,6 +75,16 @@ def test_retired_rows_are_left_out_and_counted():
     assert (states(found), found.retired, found.no) == ({"A": ("no", [])}, 1, 1)
 
 
+def test_what_is_only_proposed_links_nothing_and_has_no_row():
+    proposed = {"metadata__proposed": True}
+    graph = graph_of(
+        [node("A"), node("B"), node("C", **proposed), node("T", "test"), node("U", "test", **proposed)],
+        [link("A", "verified_by", "T", fields={"metadata.proposed": True}), link("B", "verified_by", "U")],
+    )
+    found = matrix(graph, "verified_by")
+    assert (states(found), found.proposed) == ({"A": ("no", []), "B": ("no", [])}, 1)
+
+
 def test_holes_are_shown_alone_and_the_numbers_stay_those_of_all():
     graph = graph_of([node("A"), node("B"), *BESIDE], [covering("A", "verified")])
     found = matrix(graph, "verified_by", only=("no",))

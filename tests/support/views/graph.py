@@ -33,19 +33,26 @@ def _database() -> database.Connection:
 atexit.register(_database.cache_clear)
 
 
-def _forget(connection: database.Connection, name: str) -> None:
-    connection.execute(f"use memory; detach {name}")
-    connection.close()
+_gone: list[tuple[database.Connection, str]] = []
+"""The databases of graphs that nobody has any more. The collector may run anywhere, so it does not use them."""
+
+
+def _detach_gone() -> None:
+    while _gone:
+        connection, name = _gone.pop()
+        connection.execute(f"use memory; detach {name}")
+        connection.close()
 
 
 class Graph:
     """The tables ``node``, ``link``, ``source``, ``record`` and their histories, as a view presents them."""
 
     def __init__(self) -> None:
+        _detach_gone()
         self._name = name = f"graph_{next(_NUMBERS)}"
         self.connection = _database().cursor()
         self.connection.execute(f"attach ':memory:' as {name}; use {name}")
-        weakref.finalize(self, _forget, self.connection, name)
+        weakref.finalize(self, _gone.append, (self.connection, name))
         self.seq = 1
         self.overlay_mark = ""
         self.basis = BaseStamp("store", "", 1, "", "", "", 0)
