@@ -199,6 +199,9 @@ class Root(CommandGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is meant; an unknown one gets what may be meant."""
+        if args == [_HELP, "agents"] and not ctx.resilient_parsing:
+            ctx.obj.output.data(_guide_for_agents())
+            ctx.exit()
         if args and args[0] == _HELP and not ctx.resilient_parsing:
             args = [*args[1:], "--help"]
             if len(args) == 1:
@@ -220,6 +223,13 @@ class Root(CommandGroup):
             if rows:
                 with formatter.section(task):
                     formatter.write_dl(rows)
+
+
+def _guide_for_agents() -> str:
+    """Return the topic `agents` of the help: the text of the skill."""
+    from kbcore.prime.agent_text import agent_guide
+
+    return f"{agent_guide()}\n`kb agents --help` lists the commands that set up a client of agents.\n"
 
 
 def _meant_below(group: str, word: str, commands: Sequence[str]) -> str:
@@ -251,7 +261,7 @@ def _meant(word: str, commands: Sequence[str]) -> str:
 def root() -> Root:
     """Return ``kb``, made once in a process, as each of its commands is."""
     app = typer.Typer(cls=Root, rich_markup_mode=None, context_settings=SETTINGS)
-    app.callback(epilog="`kb help COMMAND` or `kb COMMAND --help` says more about a command.")(_root)
+    app.callback(epilog="`kb help COMMAND` says more about one, `kb help agents` how agents use KB.")(_root)
     group = typer.main.get_command(app)
     assert isinstance(group, Root)  # noqa: S101 - the class was given above
     make_plain(group.params)
