@@ -38,7 +38,7 @@ fault: $(READY) prolog ## pass the tests that are not quick whole, hold all laws
 soak: $(READY) prolog ## hurt it again and again, in other ways each time: make soak MINUTES=60
 	@$(BIN)/python -m tests.support.effort.soak $(or $(MINUTES),60)
 
-conformance: $(READY) ## hold server, exports, indexes and clients' files against the programs of others (needs npm)
+conformance: $(READY) ## hold server, exports, indexes, clients' files and plugins against the programs of others (needs npm)
 	@$(BIN)/python -m tests.conformance.tools
 	@$(BIN)/python -m tests.conformance.indexers
 	@$(BIN)/python -m tests.conformance $(ARGS)

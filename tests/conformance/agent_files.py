@@ -1,7 +1,8 @@
 """Hold the skill, the plugins, the entry of the registry and the bundle against the programs of others.
 
 ``make conformance`` runs it: the reference validator of Agent Skills, the JSON Schema of the MCP registry, the program
-of bundles, and the clients themselves, which install their plugin from a clone of the repository. Nothing passes
+of bundles, and the clients themselves, which install their plugin from a clone of the repository and run with it,
+against a scripted model. Nothing passes
 because of a program that is not there.
 """
 
@@ -13,14 +14,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import jsonschema
 
-from tests.conformance import npm
+from kbcore.prime.agent_text import SKILL_DESCRIPTION
+from tests.conformance import clients, npm
 from tests.conformance.clients import CLIENTS as REAL_CLIENTS
+from tests.conformance.clients import Client
 from tests.conformance.tools import set_up
 from tests.support.docs import agent_files
 from tests.support.docs.agent_files import BUNDLE, CLIENTS, PLUGINS, ROOT
@@ -92,9 +96,10 @@ def bundle() -> str:
 
 
 def claude_code() -> str:
-    """Validate the plugin and the marketplace, and install it from a clone."""
+    """Validate the plugin and the marketplace, install it from a clone, and run the client with it."""
     client = REAL_CLIENTS["claude-code"]
-    program = client.words(npm.client(client.package))[0]
+    folder = npm.client(client.package)
+    program = client.words(folder)[0]
     with tempfile.TemporaryDirectory(prefix="kb-plugin-") as made:
         clone, env = _clone(Path(made))
         _run(program, "plugin", "validate", clone / PLUGINS / "claude-code", env=env)
@@ -102,20 +107,30 @@ def claude_code() -> str:
         _run(program, "plugin", "marketplace", "add", clone, env=env)
         _run(program, "plugin", "install", "kb@kb", env=env)
         _expect("kb@kb", _run(program, "plugin", "list", env=env))
-    return f"plugin valid for and installed by {client.package}"
+    more = ["--plugin-dir", str(ROOT / PLUGINS / "claude-code")]
+    _reaches("claude-code", replace(client, words=lambda folder: [*client.words(folder), *more]), folder)
+    return f"plugin valid for and installed by {client.package}; all of it reaches the model"
 
 
 def codex() -> str:
-    """Install the plugin from a clone; Codex has no validator."""
+    """Install the plugin from a clone, and run the client with it; Codex has no validator."""
     client = REAL_CLIENTS["codex"]
-    program = client.words(npm.client(client.package))[:2]
-    with tempfile.TemporaryDirectory(prefix="kb-plugin-") as made:
-        clone, env = _clone(Path(made))
-        (Path(env["HOME"]) / ".codex").mkdir()
-        _run(*program, "plugin", "marketplace", "add", clone, env=env)
-        _run(*program, "plugin", "add", "kb@kb", env=env)
-        _expect('"enabled": true', _run(*program, "plugin", "list", "--json", env=env))
-    return f"plugin installed by {client.package}"
+    folder = npm.client(client.package)
+    program = client.words(folder)[:2]
+
+    def set_up(root: Path, home: Path, url: str) -> Mapping[str, str]:
+        settings = client.set_up(root, home, url)
+        clone = home.parent / "clone"
+        if not clone.exists():
+            env = {**os.environ, "HOME": str(home)}
+            _fill(clone)
+            _run(*program, "plugin", "marketplace", "add", clone, env=env)
+            _run(*program, "plugin", "add", "kb@kb", env=env)
+            _expect('"enabled": true', _run(*program, "plugin", "list", "--json", env=env))
+        return settings
+
+    _reaches("codex", replace(client, set_up=set_up), folder)
+    return f"plugin installed by {client.package}; all of it reaches the model"
 
 
 CHECKS: Final[dict[str, Callable[[], str]]] = {
@@ -138,11 +153,24 @@ def _clone(folder: Path) -> tuple[Path, dict[str, str]]:
     """Make a repository that has the files as a clone would, and return it with the environment of a new user."""
     clone, home = folder / "clone", folder / "home"
     home.mkdir()
+    _fill(clone)
+    env = {**os.environ, "HOME": str(home), "NO_COLOR": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    return clone, env
+
+
+def _fill(clone: Path) -> None:
     make_repository(clone)
     commit_files(clone, {name: text for name, text in agent_files.files().items() if not name.startswith(BUNDLE)})
     shutil.copy(ROOT / "README.md", clone)
-    env = {**os.environ, "HOME": str(home), "NO_COLOR": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
-    return clone, env
+
+
+def _reaches(name: str, client: Client, folder: Path) -> None:
+    """Run a client on a repository with KB, and see what its model is told by the plugin. Raises: ``Broken``."""
+    with tempfile.TemporaryDirectory(prefix="kb-plugin-") as made:
+        root, home, env = clients.repository(Path(made))
+        said = clients.run(client, folder, root, home, env)
+        if faults := [*clients.untold(name, client, root, said, SKILL_DESCRIPTION[:60])]:
+            raise Broken("; ".join(faults))
 
 
 def _run(*words: str | Path, env: dict[str, str] | None = None) -> str:
