@@ -1,6 +1,6 @@
 # `make` lists what there is. Everything runs in .venv, which is set up on first use.
 .DEFAULT_GOAL := help
-.PHONY: help setup prolog demo test quick conformance check fault soak bench bench-peers bench-guard docs clean
+.PHONY: help setup prolog demo test quick conformance check fault soak bench bench-peers bench-guard docs bundle clean
 SHELL := /bin/sh
 
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
@@ -38,11 +38,12 @@ fault: $(READY) prolog ## pass the tests that are not quick whole, hold all laws
 soak: $(READY) prolog ## hurt it again and again, in other ways each time: make soak MINUTES=60
 	@$(BIN)/python -m tests.support.effort.soak $(or $(MINUTES),60)
 
-conformance: $(READY) ## hold server, exports, indexes and clients' files against the programs of others (needs npm)
+conformance: $(READY) ## hold server, exports, indexes, clients' files and plugins against the programs of others (needs npm)
 	@$(BIN)/python -m tests.conformance.tools
 	@$(BIN)/python -m tests.conformance.indexers
 	@$(BIN)/python -m tests.conformance $(ARGS)
 	@$(BIN)/python -m tests.conformance.clients
+	@$(BIN)/python -m tests.conformance.agent_files
 
 check: $(READY) ## format, lint, types, and what KB says of its own requirements
 	@$(BIN)/ruff format --check .
@@ -62,6 +63,9 @@ bench-guard: $(READY) prolog ## fail when a ratio is more than 40 % worse than t
 
 docs: $(READY) ## regenerate the generated parts of the documentation
 	@$(BIN)/python -m tests.support.docs.regenerate_docs
+
+bundle: $(READY) ## pack dist/kb-memory.mcpb, which Claude Desktop and others install
+	@$(BIN)/python -m tests.support.docs.agent_files dist/kb-memory.mcpb
 
 clean: ## remove .venv and what the tools left
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

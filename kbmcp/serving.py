@@ -37,7 +37,7 @@ from kbcore.errors import ResourceLimit
 from kbcore.text.escaping import escape_controls
 from kbmcp.protocol.log_messages import ClientLog
 from kbmcp.protocol.stdio import END_OF_INPUT, STOP, Pipes
-from kbmcp.resources import completion, prompts, resource_list
+from kbmcp.resources import completion, prompts, resource_list, skills
 from kbmcp.resources.prompt_guidance import instructions
 from kbmcp.resources.subscriptions import Subscriptions
 from kbmcp.tools import tool_list
@@ -202,6 +202,9 @@ def server_for(options: ServerOptions) -> Server[Live]:
         on_completion=_complete,
     )
     server.middleware.append(partial(_name_wrong_params, server))
+    server.extensions[skills.EXTENSION] = {}
+    server.add_request_handler("skills/list", types.PaginatedRequestParams, _list_skills)
+    server.add_request_handler("skills/get", skills.GetSkillParams, _get_skill)
     server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, _set_log_level)
     server.add_notification_handler(END_OF_INPUT, types.NotificationParams, _end_streams)
     server.add_notification_handler(STOP, types.NotificationParams, _stop)
@@ -317,6 +320,14 @@ async def _list_resource_templates(
 
 async def _read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
     return await resource_list.read(ctx.lifespan_context.service, _client(ctx), params.uri, ctx.protocol_version)
+
+
+async def _list_skills(_: Context, __: types.PaginatedRequestParams) -> skills.ListSkillsResult:
+    return skills.listed()
+
+
+async def _get_skill(_: Context, params: skills.GetSkillParams) -> skills.GetSkillResult:
+    return skills.get(params.uri)
 
 
 async def _subscribe(ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:

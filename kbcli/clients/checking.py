@@ -38,6 +38,11 @@ class CheckedClient(msgspec.Struct, frozen=True):
     parts: tuple[CheckedPart, ...]
 
     @property
+    def is_there(self) -> bool:
+        """Return whether something is installed."""
+        return any(one.state != "missing" for one in self.parts)
+
+    @property
     def is_defect(self) -> bool:
         """Return whether a part is not as it should be."""
         return any(one.state != "installed" for one in self.parts)
@@ -54,7 +59,26 @@ def check(around: Surroundings, names: Sequence[str], scope: str, env: Mapping[s
     Raises: ``InvalidQuery``.
     """
     found = [_client(around, name, one, env) for name in names or kinds.KINDS for one in _scopes(name, scope, names)]
-    return [one for one in found if names or any(part.state != "missing" for part in one.parts)]
+    skills = [_skill(around, target, env) for target in _skills(around, names, scope)]
+    kept = [one for one in found if names or one.is_there]
+    return [*kept, *(one for one in skills if one.is_there)]
+
+
+def _skills(around: Surroundings, names: Sequence[str], scope: str) -> list[Target]:
+    """Return the files of the skill to look at. It is there on request, so a missing one is no defect."""
+    bases = {"project": around.worktree, "user": around.home}
+    where = [scope] if scope else [one for one in kinds.SCOPES if bases[one]]
+    return [one for each in where for one in setup.skills(around, names or [*kinds.SKILLS], each)]
+
+
+def _skill(around: Surroundings, target: Target, env: Mapping[str, str]) -> CheckedClient:
+    part = _part(around, None, target, env)
+    return CheckedClient(target.client, title_of(target.client), "", has_program_name=False, parts=(part,))
+
+
+def title_of(client: str) -> str:
+    """Return the name of a client; of what clients share, a word for it."""
+    return "Skill" if client == kinds.SHARED_SKILL else kinds.KINDS[client].title
 
 
 def _scopes(name: str, scope: str, names: Sequence[str]) -> list[str]:
@@ -72,14 +96,14 @@ def _client(around: Surroundings, name: str, scope: str, env: Mapping[str, str])
     return CheckedClient(name, kind.title, program, bool(kind.programs), parts)
 
 
-def _part(around: Surroundings, kind: Kind, target: Target, env: Mapping[str, str]) -> CheckedPart:
+def _part(around: Surroundings, kind: Kind | None, target: Target, env: Mapping[str, str]) -> CheckedPart:
     state: PartState
     problem, path = "", target.place.path
     try:
         state = setup.look(around, target)
     except KBError as error:
         return CheckedPart(target.part.name, target.scope, path, "unusable", error.message)
-    if isinstance(target.part, ServerEntry) and state != "missing":
+    if kind and isinstance(target.part, ServerEntry) and state != "missing":
         problem = finding.entry_fault(kind, target.place, target.part.server, around.worktree or target.place.base, env)
         is_other = state == "changed" and not problem
         state = "outdated" if problem and state == "installed" else "installed" if is_other else state

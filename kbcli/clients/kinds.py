@@ -17,6 +17,10 @@ from kbcore.text.suggest import did_you_mean
 
 Scope = Literal["project", "user"]
 SCOPES: Final[tuple[Scope, ...]] = ("project", "user")
+SHARED_SKILL: Final = "agents"
+SKILLS: Final = {SHARED_SKILL: ".agents/skills/kb/SKILL.md", "claude-code": ".claude/skills/kb/SKILL.md"}
+"""The file of the skill, below the worktree or the home: the one that clients share, and those of clients that read
+another one."""
 
 _WORKSPACE: Final = "${workspaceFolder}"
 
@@ -238,11 +242,17 @@ def scope_of(name: str, asked: str) -> Scope:
     """
     kind = find(name)
     usual = next(one for one in SCOPES if one in kind.places)
-    found: Scope | None = next((one for one in SCOPES if one == (asked or usual)), None)
-    if found is None:
-        raise InvalidQuery(f"There is no scope {in_quotes(asked)}.", hint=f"There are {' and '.join(SCOPES)}.")
+    found = scope_in(asked or usual)
     if found not in kind.places:
         raise InvalidQuery(f"{kind.title} has one configuration, that of the user.", hint="Leave --scope out.")
+    return found
+
+
+def scope_in(asked: str) -> Scope:
+    """Return the scope of this name, that of the project where none is named. Raises: ``InvalidQuery``."""
+    found: Scope | None = next((one for one in SCOPES if one == (asked or SCOPES[0])), None)
+    if found is None:
+        raise InvalidQuery(f"There is no scope {in_quotes(asked)}.", hint=f"There are {' and '.join(SCOPES)}.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The parts that KB installs for a client: its server's entry, its hooks, its block of instructions. Pure.
+"""The parts that KB installs for clients: the server's entry, hooks, a block of instructions, the skill. Pure.
 
 Each part is in one file, and knows how to put itself into the file's text, to take itself out, and how it is there.
 """
@@ -13,14 +13,15 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from kbcli.clients import marked_block, toml_text
-from kbcli.clients.agent_text import agent_text, opencode_plugin
 from kbcli.clients.entries import is_same_start
 from kbcli.clients.kinds import HookFile, Kind
 from kbcli.clients.marked_block import State
+from kbcli.clients.opencode import opencode_plugin
+from kbcore.prime.agent_text import agent_text, is_unchanged_skill, skill_text
 from kbcore.text.json_edit import with_item, with_member, without_empty, without_items, without_member
 from kbcore.text.json_reader import NotJson, read_spans
 
-PartName = Literal["server", "hooks", "instructions"]
+PartName = Literal["server", "hooks", "instructions", "skill"]
 
 _EMPTY: Final[tuple[dict[str, Any], ...]] = ({}, {"version": 1}, {"version": 1, "hooks": {}}, {"hooks": {}})
 """What a file of JSON says that holds nothing."""
@@ -252,6 +253,33 @@ class Plugin(msgspec.Struct, frozen=True):
         if there is None or there.is_changed:
             return "changed" if there else "missing"
         return "installed" if there.body == opencode_plugin(self.command) else "outdated"
+
+    def note(self, text: str) -> str:  # noqa: ARG002 - as above
+        """See ``Part``."""
+        return ""
+
+
+class Skill(msgspec.Struct, frozen=True):
+    """The skill, a whole file of KB's own. It has a digest of itself, so that an edited one is known in every clone."""
+
+    name: PartName = "skill"
+    is_text: bool = True
+
+    def put(self, text: str) -> str:  # noqa: ARG002 - there is nothing else in the file
+        """See ``Part``."""
+        return skill_text()
+
+    def take(self, text: str) -> str:
+        """See ``Part``. What is no skill of KB stays."""
+        return "" if is_unchanged_skill(text) else text
+
+    def look(self, text: str, written: str) -> State:  # noqa: ARG002 - the digest says what was written
+        """See ``Part``."""
+        if not text:
+            return "missing"
+        if not is_unchanged_skill(text):
+            return "changed"
+        return "installed" if text.replace("\r\n", "\n") == skill_text() else "outdated"
 
     def note(self, text: str) -> str:  # noqa: ARG002 - as above
         """See ``Part``."""

@@ -25,17 +25,15 @@ def targets_of(around: Surroundings) -> Iterator[Target | tuple[Target, KBError]
         if (around.home if scope == "user" else around.worktree) is None:
             continue
         kept = Receipts(around.receipts_place(scope))
+        for target in setup.skills(around, [*kinds.SKILLS], scope):
+            yield from _if_there(around, kept, target)
         for client, kind in kinds.KINDS.items():
             for name in _names(kept, client):
                 named = msgspec.structs.replace(around, server_name=name)
                 only = setup.PARTS if name == around.server_name else ("server",)
                 only = tuple(one for one in only if one != "server" or scope in kind.places)
                 for target in setup.targets(named, client, scope, only):
-                    try:
-                        if _is_there(around, kept, target):
-                            yield target
-                    except KBError as error:
-                        yield target, error
+                    yield from _if_there(around, kept, target)
 
 
 def leave(around: Surroundings) -> bool:
@@ -60,6 +58,14 @@ def _names(kept: Receipts, client: str) -> list[str]:
     """Return the names of servers that were written for a client, the usual one first."""
     keys = {key for path in kept.paths() for key in getattr(kept.of(path), "written", {})}
     return list(dict.fromkeys(["kb", *sorted(key.split()[2] for key in keys if key.startswith(f"{client} server "))]))
+
+
+def _if_there(around: Surroundings, kept: Receipts, target: Target) -> Iterator[Target | tuple[Target, KBError]]:
+    try:
+        if _is_there(around, kept, target):
+            yield target
+    except KBError as error:
+        yield target, error
 
 
 def _is_there(around: Surroundings, kept: Receipts, target: Target) -> bool:

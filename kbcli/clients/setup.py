@@ -16,7 +16,7 @@ from kbcli.clients import installing, kinds, receipts
 from kbcli.clients.installing import ClientFile, ClientFileChange
 from kbcli.clients.kinds import Scope
 from kbcli.clients.marked_block import Mangled, State
-from kbcli.clients.parts import HookLists, Instructions, Part, PartName, Plugin, ServerEntry, is_blank
+from kbcli.clients.parts import HookLists, Instructions, Part, PartName, Plugin, ServerEntry, Skill, is_blank
 from kbcli.clients.receipts import Changed, Receipt, Receipts
 from kbcore.errors import InvalidQuery, KBError, StorageError
 from kbcore.store.pool import Machine
@@ -107,6 +107,16 @@ def targets(around: Surroundings, client: str, scope: str = "", only: Sequence[P
         part = Instructions(client, _needing_full())
         found.append(_chosen([_target(around, client, of_text, name, part) for name in names]))
     return found
+
+
+def skills(around: Surroundings, clients: Sequence[str], scope: str = "") -> list[Target]:
+    """Return the files of the skill that these clients read; without any, the one that clients share.
+
+    Raises: ``InvalidQuery`` for a scope that there is not.
+    """
+    where = kinds.scope_in(scope)
+    names = dict.fromkeys(one if one in kinds.SKILLS else kinds.SHARED_SKILL for one in clients or ("",))
+    return [_target(around, name, where, PurePosixPath(kinds.SKILLS[name]), Skill()) for name in names]
 
 
 def _target(around: Surroundings, client: str, scope: Scope, below: PurePosixPath, part: Part) -> Target:
@@ -203,12 +213,13 @@ def _changed(
 def _restored(planned: ClientFileChange, earlier: Receipt | None, target: Target) -> ClientFileChange:
     """Return the change by which the last part leaves a file: to what was there before KB, where that is known.
 
-    An older form of the part that was there before does not come back.
+    An older form of the part that was there before does not come back; a skill that somebody else wrote does.
     """
     with contextlib.suppress(Changed):
         before = earlier.before(planned.before) if earlier else planned.after
         exact = msgspec.structs.replace(planned, after=before)
-        if earlier and (before is None or target.part.look(exact.text.removeprefix(installing.BOM), "") == "missing"):
+        was = target.part.look(exact.text.removeprefix(installing.BOM), "") if before is not None else "missing"
+        if earlier and (was == "missing" or (was == "changed" and isinstance(target.part, Skill))):
             return exact
     may_go = earlier is None or earlier.was_absent
     return msgspec.structs.replace(planned, after=None) if may_go and is_blank(planned.text) else planned

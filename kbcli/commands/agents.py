@@ -30,6 +30,7 @@ _WRITE = typer.Option("--write", help="Change the files; without it, show what w
 _SCOPE = typer.Option(
     "--scope", metavar="SCOPE", help="project (its files are shared) or user; by default project, where there is one."
 )
+_SKILL = typer.Option("--skill", help="The skill as well: the file SKILL.md that these clients read.")
 _REPLACE = typer.Option("--replace", help="Replace also what was changed by hand.")
 
 
@@ -39,6 +40,7 @@ def install(
     clients: Annotated[list[str] | None, _CLIENTS] = None,
     *,
     every: Annotated[bool, _ALL] = False,
+    skill: Annotated[bool, _SKILL] = False,
     scope: Annotated[str, _SCOPE] = "",
     write: Annotated[bool, _WRITE] = False,
     replace: Annotated[bool, _REPLACE] = False,
@@ -47,7 +49,8 @@ def install(
 
     Writes the entry of the server (as `kb mcp install` does), the hooks of the client if it has some, and a block in
     its file of instructions: a short one where hooks bring the rest. All else in these files stays. What was changed by
-    hand is not replaced unless --replace says so. Without --write nothing is written.
+    hand is not replaced unless --replace says so. With --skill also the skill `kb`, in .agents/skills, or for Claude
+    Code in .claude/skills; without CLIENT that alone. Without --write nothing is written.
     """
     from kbcli.clients import kinds, setup
 
@@ -56,9 +59,10 @@ def install(
 
     session = session_of(ctx)
     session.writes = write
-    status = _each(session, _named(clients, every=every), scope, one, write=write)
+    names = _named(clients, every=every, may_be_none=skill)
+    status = _each(session, names, scope, one, write=write, skills=_read_by(names) if skill else None)
     if write and not session.output.is_json:
-        for client in _named(clients, every=every):
+        for client in names:
             session.output.note(f"{kinds.KINDS[client].title}: {kinds.KINDS[client].then}")
     return status
 
@@ -69,22 +73,26 @@ def remove(
     clients: Annotated[list[str] | None, _CLIENTS] = None,
     *,
     every: Annotated[bool, _ALL] = False,
+    skill: Annotated[bool, _SKILL] = False,
     scope: Annotated[str, _SCOPE] = "",
     write: Annotated[bool, _WRITE] = False,
 ) -> int:
     """Take out of the clients' files what `kb agents install` put there.
 
     A file that was not changed since goes back to what it was, to the byte. Of another one KB's parts are taken out,
-    and a file that then holds nothing is removed. Without --write nothing is written.
+    and a file that then holds nothing is removed. The skill goes with --skill or --all. Without --write nothing is
+    written.
     """
-    from kbcli.clients import setup
+    from kbcli.clients import kinds, setup
 
     def one(around: Surroundings, target: Target) -> Done:
         return setup.take_out(around, target, write=write)
 
     session = session_of(ctx)
     session.writes = write
-    return _each(session, _named(clients, every=every), scope, one, write=write, is_left=False)
+    names = _named(clients, every=every, may_be_none=skill)
+    skills = [*kinds.SKILLS] if every else _read_by(names) if skill else None
+    return _each(session, names, scope, one, write=write, is_left=False, skills=skills)
 
 
 @app.command("check", cls=HelpfulCommand)
@@ -128,6 +136,7 @@ def show(
     clients: Annotated[list[str] | None, _CLIENTS] = None,
     *,
     every: Annotated[bool, _ALL] = False,
+    skill: Annotated[bool, _SKILL] = False,
     scope: Annotated[str, _SCOPE] = "",
 ) -> None:
     """Print the files that a client needs, with nothing else in them; nothing is read or written."""
@@ -138,9 +147,9 @@ def show(
     session.is_read_only = True
     output = session.output
     around = surroundings_of(session)
-    found = [
-        one for client in _named(clients, every=every) for one in setup.targets(around, client, _fit(client, scope))
-    ]
+    names = _named(clients, every=every, may_be_none=skill)
+    found = [one for client in names for one in setup.targets(around, client, _fit(client, scope))]
+    found += setup.skills(around, _read_by(names), scope) if skill else []
     if output.is_json:
         output.document({"files": [{**_target_json(one), "text": one.part.put("")} for one in found]})
         return
@@ -186,18 +195,47 @@ def _fit(client: str, scope: str, *, is_one: bool = False) -> str:
     return scope if is_one or not scope or scope not in kinds.SCOPES or scope in kinds.find(client).places else ""
 
 
-def _each(session: Session, clients: Sequence[str], scope: str, use: Any, *, write: bool, is_left: bool = True) -> int:
-    """Do something with each part of clients; show what was done, and return the status of the first that failed."""
+def _read_by(clients: Sequence[str]) -> Sequence[str]:
+    """Return the clients whose skill is meant: without any, that which clients share."""
+    from kbcli.clients import kinds
+
+    return clients or [kinds.SHARED_SKILL]
+
+
+def _meant(
+    around: Surroundings, clients: Sequence[str], scope: str, skills: Sequence[str] | None
+) -> list[tuple[str, list[Target]]]:
+    """Return the parts that are meant, by what to call those whom they are for."""
     from kbcli.clients import setup
+    from kbcli.clients.checking import title_of
+
+    found = [(one, setup.targets(around, one, _fit(one, scope, is_one=len(clients) == 1))) for one in clients]
+    found += [(one.client, [one]) for one in setup.skills(around, skills, scope)] if skills is not None else []
+    return [(title_of(client), targets) for client, targets in found]
+
+
+def _each(
+    session: Session,
+    clients: Sequence[str],
+    scope: str,
+    use: Any,
+    *,
+    write: bool,
+    is_left: bool = True,
+    skills: Sequence[str] | None = None,
+) -> int:
+    """Do something with each part of clients; show what was done, and return the status of the first that failed.
+
+    ``skills`` are the clients whose skill is meant too, None where none is.
+    """
     from kbcli.messages.agents import action_word, part_line
     from kbcore.errors import KBError
 
     around, output, status = surroundings_of(session), session.output, 0
     listed: list[dict[str, Any]] = []
-    for client in clients:
-        targets = setup.targets(around, client, _fit(client, scope, is_one=len(clients) == 1))
+    for title, targets in _meant(around, clients, scope, skills):
         if not output.is_json:
-            output.say(_title(client))
+            output.say(title)
         for target in targets:
             path = str(target.place.path)
             try:
@@ -219,12 +257,6 @@ def _each(session: Session, clients: Sequence[str], scope: str, use: Any, *, wri
     elif not write:
         output.note("Nothing was written; --write does so.")
     return status
-
-
-def _title(client: str) -> str:
-    from kbcli.clients import kinds
-
-    return kinds.KINDS[client].title
 
 
 def _target_json(target: Target) -> dict[str, Any]:

@@ -39,9 +39,9 @@ def run(
         Literal["table", "tsv", "json", "markdown", "csv"] | None, typer.Option("--format", help=TABLE_FORMAT)
     ] = None,
 ) -> None:
-    """Show a traceability matrix: for each entity of a type, what the edges of a path lead to.
+    """Show which entities lead to which others, and which to none.
 
-    A requirement may say with a reason that an aspect does not apply to it: its row is then no hole in the matrix of
+    It is a traceability matrix: for each entity of a type, what the edges of a path lead to. A requirement may say with a reason that an aspect does not apply to it: its row is then no hole in the matrix of
     specified_by, verified_by or ^implements. Retired entities are left out.
     """
     from kbcli.invocation.bounds import check_format, table_format

@@ -45,7 +45,7 @@ def run(
     message: Message = "",
     dry_run: DryRun = False,
 ) -> None:
-    """Show what is only proposed, as a diff with what is accepted, and accept or reject it.
+    """Show what is only proposed, and accept or reject it.
 
     What the actors of `review.actors` in .kb/config.json write is proposed. It is marked in every answer, satisfies no
     rule, and is kept out of what agents are told unasked, until somebody accepts it. A decision is a record like

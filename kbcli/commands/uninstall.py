@@ -123,7 +123,9 @@ def _show_done(
     for target, error in failed:
         output.warn(escape_controls(f"{target.place.path}: {error.message} {error.hint}".strip()))
     for target in changed:
-        output.warn(escape_controls(f"{target.place.path}: the block of KB was changed by hand; take it out by hand."))
+        output.warn(
+            escape_controls(f"{target.place.path}: what KB wrote there was changed by hand; take it out by hand.")
+        )
     stays = "; its journals are where they were" if any(one.reason == "journals" for one in planned.kept) else ""
     left = " What could not be taken out is named above." if failed or changed else ""
     output.say(f"KB is taken out of this repository{stays}.{left}")

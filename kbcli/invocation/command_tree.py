@@ -48,7 +48,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "review": Listed("review", "Show what is only proposed, and accept or reject it."),
     "check": Listed("check", "Run the rules."),
     "coverage": Listed("coverage", "Show which requirements are specified, verified and implemented."),
-    "matrix": Listed("matrix", "Show which entities of a type lead to which others, and which to none."),
+    "matrix": Listed("matrix", "Show which entities lead to which others, and which to none."),
     "report": Listed("report", "Write the state of the branch as one HTML file."),
     "impact": Listed("impact", "Show what a change affects, and which tests to run."),
     "graph": Listed("graph", "Draw a part of the graph as Mermaid, DOT or SVG."),
@@ -102,9 +102,7 @@ WITHOUT_COMMAND: Final[dict[str, Any]] = {
 """For the callback of a group that does something by itself, too."""
 _HELP: Final = "help"
 """`kb help COMMAND` is `kb COMMAND --help`, as users of git expect."""
-_EPILOG: Final = (
-    "`kb help COMMAND` or `kb COMMAND --help` says more about a command, `kb help topics` lists other topics."
-)
+_EPILOG: Final = "`kb help COMMAND` says more about one, `kb help topics` lists other topics."
 _WIDTH: Final = 100
 _EXAMPLE_CHARS: Final = 56
 _ALIKE: Final = 0.7
@@ -203,6 +201,9 @@ class Root(CommandGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is meant; an unknown one gets what may be meant."""
+        if args == [_HELP, "agents"] and not ctx.resilient_parsing:
+            ctx.obj.output.data(_guide_for_agents())
+            ctx.exit()
         if args and args[0] == _HELP and not ctx.resilient_parsing:
             topic = _topic(args[1:])
             if topic:
@@ -237,6 +238,13 @@ def _topic(words: Sequence[str]) -> str:
     if len(words) != 1 or words[0] in COMMANDS:
         return ""
     return listed() if words[0] == "topics" else TOPICS.get(words[0], "")
+
+
+def _guide_for_agents() -> str:
+    """Return the topic `agents` of the help: the text of the skill."""
+    from kbcore.prime.agent_text import agent_guide
+
+    return f"{agent_guide()}\n`kb agents --help` lists the commands that set up a client of agents.\n"
 
 
 def _meant_below(group: str, word: str, commands: Sequence[str]) -> str:

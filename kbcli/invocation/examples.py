@@ -201,6 +201,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "agents install": (
         ("kb agents install codex", "show what would be written for Codex"),
         ("kb agents install claude-code --write", "set up Claude Code for this project"),
+        ("kb agents install --skill --write", "write the skill that clients share"),
     ),
     "agents check": (("kb agents check", "see whether what is installed is as it should be"),),
     "uninstall": (("kb uninstall", "see what goes and what stays, and be asked"),),

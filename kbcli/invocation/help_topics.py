@@ -69,4 +69,4 @@ content is lost. The refusal says what is in the way: look at that first.
 
 def listed() -> str:
     """Return the names of the topics, for whoever asks for them."""
-    return "".join(f"  kb help {name}\n" for name in TOPICS)
+    return "".join(f"  kb help {name}\n" for name in ("agents", *TOPICS))

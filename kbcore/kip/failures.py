@@ -72,6 +72,8 @@ KIP_CODES: Final[Mapping[str, KipError]] = {
     errors.PrologFailed.code: KipError(INTERNAL),
     errors.ProgramFailed.code: KipError(INTERNAL),
     errors.InvalidReport.code: KipError(INTERNAL),
+    errors.NeedsPerson.code: KipError(IMMUTABLE),
+    errors.ReviewRequired.code: KipError(IMMUTABLE),
     errors.CommitUncertain.code: KipError(
         INTERNAL,
         "FIND what it writes before anything else. UPSERT and DELETE may be sent again as they are; UPDATE only where "

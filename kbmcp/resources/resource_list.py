@@ -18,8 +18,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery, NotFound, Problem, Rejected
+from kbcore.prime.agent_text import SKILL_NAME
 from kbcore.text.escaping import escape_lines, in_quotes
 from kbcore.text.suggest import is_it, near_ones
+from kbmcp.resources import skills
 from kbmcp.resources.logic_prompts import LOGIC_PAGES
 from kbmcp.resources.logic_prompts import TOOLSET as LOGIC
 from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE, TOOLSET
@@ -49,7 +51,7 @@ _NO_SUCH_RESOURCE: Final = -32002
 
 What = Literal["head", "schema", "check", "read", "work", "snapshot", "symbols", "entity", "context", "page", "tools"]
 
-PAGES: Final = {**MEMORY_GUIDES, "kip_syntax": REFERENCE, **LOGIC_PAGES}
+PAGES: Final = {SKILL_NAME: skills.PAGE, **MEMORY_GUIDES, "kip_syntax": REFERENCE, **LOGIC_PAGES}
 """By the name of the resource; each memory prompt includes the reference."""
 
 
@@ -235,7 +237,7 @@ def listed(service: Service) -> list[types.Resource]:
     pages = [
         types.Resource(uri=one.uri, name=name, title=one.title, description=one.description, mime_type=one.mime_type)
         for name, one in PAGES.items()
-        if one.toolset in service.options.toolsets
+        if _is_offered(one.toolset, service.options.toolsets)
     ]
     return [*own, *pages]
 
@@ -272,7 +274,7 @@ def find(uri: str, toolsets: Collection[str]) -> RequestedResource:
         return RequestedResource("context", uri.removeprefix(_CONTEXT).removeprefix("?"))
     shown = uri if len(uri) <= limits.MAX_ID_CHARS else f"{uri[: limits.MAX_ID_CHARS]}…"
     known = [one.uri for one in RESOURCES.values() if _is_offered(one.toolset, toolsets)]
-    known += [one.uri for one in PAGES.values() if one.toolset in toolsets]
+    known += [one.uri for one in PAGES.values() if _is_offered(one.toolset, toolsets)]
     hint = f"{is_it(near_ones(shown, known))} There are {', '.join(known)}.".strip()
     raise NotFound(f"There is no resource {in_quotes(shown)}.", hint=hint)
 
@@ -295,8 +297,10 @@ async def read(service: Service, client: Client, uri: str, protocol: str) -> typ
     Raises: ``MCPError``, which holds the JSON of the error as its data.
     """
     page = page_at(uri)
-    if page and page.toolset in service.options.toolsets:
-        text = for_server(page.read(), is_read_only=service.options.is_read_only)
+    if page and _is_offered(page.toolset, service.options.toolsets):
+        text = page.read()
+        if page is not skills.PAGE:  # its bytes have a published digest
+            text = for_server(text, is_read_only=service.options.is_read_only)
         content = types.TextResourceContents(uri=uri, mime_type=page.mime_type, text=text)
         return types.ReadResourceResult(contents=[content])
 

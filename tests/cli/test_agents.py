@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kbcli.clients import setup
-from kbcli.clients.agent_text import agent_text
 from kbcli.clients.kinds import KINDS
 from kbcli.clients.setup import Surroundings
 from kbcore.clock import SystemClock
+from kbcore.prime.agent_text import agent_guide, agent_text, skill_text
 from kbcore.storage.fs import RealFs
 from kbcore.store.pool import Machine
 from tests.support.effort.scale import tries
@@ -113,6 +113,92 @@ def test_a_block_has_all_of_the_text_as_long_as_a_client_without_hooks_needs_it(
     assert agent_text(is_full=False) in path.read_text()
     kb("agents", "remove", "codex", "--write")
     assert not path.exists()
+
+
+SHARED, OF_CLAUDE = ".agents/skills/kb/SKILL.md", ".claude/skills/kb/SKILL.md"
+
+
+@pytest.mark.parametrize("scope", ["project", "user"])
+@pytest.mark.parametrize(
+    ("clients", "files"),
+    [([], [SHARED]), (["claude-code"], [OF_CLAUDE]), (["codex", "claude-code", "gemini"], [SHARED, OF_CLAUDE])],
+)
+def test_the_skill_is_installed_on_request_where_clients_read_it_and_goes_to_the_byte(
+    kb, home, root, clients, files, scope
+):
+    base = root if scope == "project" else home
+    words = [*clients, "--skill", "--scope", scope]
+    before = files_in(home, root)
+    shown = kb("agents", "install", *words)
+    assert (shown.status, "would be written" in shown.out, files_in(home, root)) == (0, True, before)
+    assert kb("agents", "install", *words, "--write").status == 0
+    assert sorted(one.relative_to(base).as_posix() for one in base.rglob("SKILL.md")) == files
+    assert {(base / one).read_text() for one in files} == {skill_text()}
+    checked = kb("agents", "check", *clients, "--scope", scope)
+    assert (checked.status, checked.out.count("skill        installed")) == (0, len(files))
+    installed = files_in(home, root)
+    assert " written " not in kb("agents", "install", *words, "--write").out
+    assert files_in(home, root) == installed
+    assert kb("agents", "print", *words).out.count(skill_text()) == len(files)
+    assert kb("agents", "remove", *words, "--write").status == 0
+    assert files_in(home, root) == before
+
+
+def test_without_skill_no_skill_is_installed_and_all_takes_it_out(kb, home, root):
+    kb("agents", "install", "--all", "--write")
+    assert not [*root.rglob("SKILL.md")]
+    kb("agents", "install", "--all", "--skill", "--write")
+    assert len([*root.rglob("SKILL.md")]) == 2
+    kb("agents", "remove", "--all", "--write")
+    assert not [*root.rglob("SKILL.md")]
+
+
+def test_a_skill_that_a_person_changed_or_wrote_is_kept_and_said(kb, home, root):
+    path = root / SHARED
+    kb("agents", "install", "--skill", "--write")
+    path.write_text(path.read_text().replace("## Undo", "## Never"))
+    changed = path.read_text()
+    assert "it was changed by hand" in kb("agents", "check").out
+    assert "kept" in kb("agents", "install", "--skill", "--write").out
+    assert "take it out by hand" in kb("agents", "remove", "--skill", "--write").out
+    assert path.read_text() == changed
+    kb("agents", "install", "--skill", "--replace", "--write")
+    assert path.read_text() == skill_text()
+    # An older one of KB's own, as a clone has it that has no receipts, is brought up to date.
+    (root / ".git/kb-clients.json").unlink()
+    older = skill_text().replace("\n", "\r\n").encode()
+    path.write_bytes(older)
+    assert "skill        installed" in kb("agents", "check").out
+    assert kb("agents", "remove", "--skill", "--write").status == 0
+    assert not path.exists()
+
+
+def test_a_skill_that_was_there_before_comes_back(kb, home, root):
+    path = root / OF_CLAUDE
+    path.parent.mkdir(parents=True)
+    path.write_text("---\nname: kb\n---\nMine.\n")
+    before = files_in(home, root)
+    assert "kept" in kb("agents", "install", "claude-code", "--skill", "--write").out
+    kb("agents", "remove", "claude-code", "--skill", "--write")
+    assert files_in(home, root) == before
+    kb("agents", "install", "claude-code", "--skill", "--replace", "--write")
+    assert path.read_text() == skill_text()
+    kb("agents", "remove", "claude-code", "--skill", "--write")
+    assert files_in(home, root) == before
+
+
+def test_an_older_skill_of_kb_is_outdated_and_replaced(kb, home, root, user):
+    kb("agents", "install", "--skill", "--write")
+    user.setattr("kbcore.prime.agent_text._JOBS", "Newer.\n")
+    assert "outdated" in kb("agents", "check").out
+    assert kb("agents", "install", "--skill", "--write").status == 0
+    assert (root / SHARED).read_text() == skill_text()
+    assert "Newer." in skill_text()
+
+
+def test_help_has_the_text_of_the_skill(kb):
+    ran = kb("help", "agents")
+    assert (ran.status, ran.out.startswith(agent_guide()), "`kb agents --help`" in ran.out) == (0, True, True)
 
 
 def test_a_block_that_a_person_changed_is_kept_and_said(kb, home, root):

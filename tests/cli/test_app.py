@@ -156,6 +156,7 @@ def test_help_lists_every_command_but_the_hidden_one_by_what_it_is_for(kb):
 def test_help_is_a_command_as_well(kb):
     assert kb("help") == kb("--help")
     assert kb("help", "branch", "diff") == kb("branch", "diff", "--help")
+    assert kb("help", "agents", "install") == kb("agents", "install", "--help")
     ran = kb("help", "quer")
     assert (ran.status, ran.out) == (2, "")
     assert "Did you mean 'query'?" in ran.err
@@ -165,8 +166,8 @@ def test_help_is_a_command_as_well(kb):
     ("words", "meant"),
     [
         (["qeury"], "Did you mean 'query'?"),
-        (["rev"], "Did you mean 'revert'?"),
-        (["undo"], "Did you mean 'revert'?"),
+        (["rev"], "Did you mean 'review' or 'revert'?"),
+        (["undo"], "Did you mean 'review' or 'revert'?"),
         (["ls"], "Did you mean 'query'?"),
         (["lint"], "Did you mean 'check'?"),
         (["import"], "Did you mean 'apply' or 'restore'?"),

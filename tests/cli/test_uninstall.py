@@ -54,7 +54,7 @@ def use(kb, root: Path) -> None:
     assert kb("init", "--yes").status == 0
     assert kb("config", "set", "kip.rowLimit", "7").status == 0
     assert kb("sync").status == 0
-    for words in (["install", "--all"], ["install", "--all", "--scope", "user"]):
+    for words in (["install", "--all", "--skill"], ["install", "--all", "--skill", "--scope", "user"]):
         assert kb("agents", *words, "--write").status == 0
     assert kb("mcp", "install", "cursor", "--scope", "user", "--name", "second", "--write").status == 0
     kb("apply", "-", stdin=json.dumps({"entities": [{"id": "T-1", "type": "task", "title": "Do", "status": "open"}]}))

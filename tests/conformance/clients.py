@@ -68,51 +68,64 @@ def main(names: list[str]) -> int:
     return 1 if faults else 3 if missing else 0
 
 
+def repository(folder: Path) -> tuple[Path, Path, dict[str, str]]:
+    """Return a repository with KB and one document, an empty home, and the environment of their user."""
+    root, home = folder / "repository", folder / "home"
+    home.mkdir()
+    make_repository(root)
+    (root / FILE).parent.mkdir(parents=True)
+    (root / FILE).write_text(DOCUMENT)
+    env = {"HOME": str(home), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    env |= {"LANG": "C.UTF-8", "NO_COLOR": "1"}
+    _kb(root, env, "init", "--yes")
+    _kb(root, env, "sync")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "all")
+    return root, home, env
+
+
+def untold(name: str, client: Client, root: Path, said: list[str] | str, text: str) -> Iterator[str]:
+    """Yield what the requests to a model lack of what KB gives it; ``text`` is what a file of KB's own tells it."""
+    if isinstance(said, str):
+        yield f"{name}: {said}"
+        return
+    agent = [one for one in said if f'"{client.calls(root)[0][0]}"' in one]
+    first = agent[0] if agent else ""
+    for what, wanted, where in (
+        ("the session's start is not told", AT_THE_START, first),
+        ("the instructions or the skill are not read", text, first),
+        ("the tools of the server are not offered", TOOL, "".join(agent)),
+        ("nothing is told with the file", WITH_THE_FILE, agent[-1] if len(agent) > 1 else ""),
+    ):
+        if wanted not in where:
+            yield f"{name}: {what}: {wanted!r} is in none of {len(said)} requests"
+    if WITH_THE_FILE in first:
+        yield f"{name}: facts of the file are told before it is named"
+
+
 def _held(name: str, client: Client, folder: Path) -> Iterator[str]:
     """Yield what is not as it should be with one client."""
     with tempfile.TemporaryDirectory(prefix="kb-client-") as made:
-        root, home = Path(made) / "repository", Path(made) / "home"
-        home.mkdir()
-        make_repository(root)
-        (root / FILE).parent.mkdir(parents=True)
-        (root / FILE).write_text(DOCUMENT)
-        env = {"HOME": str(home), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-        env |= {"LANG": "C.UTF-8", "NO_COLOR": "1"}
-        _kb(root, env, "init", "--yes")
-        _kb(root, env, "sync")
-        git(root, "add", "-A")
-        git(root, "commit", "-qm", "all")
+        root, home, env = repository(Path(made))
         _kb(root, env, "agents", "install", name, "--write")
         _kb(root, env, "agents", "check", name)
-        said = _run(client, folder, root, home, env)
+        said = run(client, folder, root, home, env)
+        yield from untold(name, client, root, said, INSTRUCTIONS)
         if isinstance(said, str):
-            yield f"{name}: {said}"
             return
-        agent = [one for one in said if f'"{client.calls(root)[0][0]}"' in one]
-        first = agent[0] if agent else ""
-        for what, text, where in (
-            ("the session's start is not told", AT_THE_START, first),
-            ("the instructions are not read", INSTRUCTIONS, first),
-            ("the tools of the server are not offered", TOOL, "".join(agent)),
-            ("nothing is told with the file", WITH_THE_FILE, agent[-1] if len(agent) > 1 else ""),
-        ):
-            if text not in where:
-                yield f"{name}: {what}: {text!r} is in none of {len(said)} requests"
-        if WITH_THE_FILE in first:
-            yield f"{name}: facts of the file are told before it is named"
         (root / FILE).write_text(DOCUMENT)
         _kb(root, env, "agents", "remove", name, "--write")
         left = git(root, "status", "--porcelain", "--ignored").split("\n")
         if more := [one for one in left if one not in {"", "!! .kb/branches", client.leaves}]:
             yield f"{name}: after removal the repository has {more}"
-        said = _run(client, folder, root, home, env)
+        said = run(client, folder, root, home, env)
         whole = said if isinstance(said, str) else "".join(said)
         for text in (AT_THE_START, WITH_THE_FILE, INSTRUCTIONS, TOOL):
             if text in whole:
                 yield f"{name}: after removal {text!r} is still there"
 
 
-def _run(client: Client, folder: Path, root: Path, home: Path, env: Mapping[str, str]) -> list[str] | str:
+def run(client: Client, folder: Path, root: Path, home: Path, env: Mapping[str, str]) -> list[str] | str:
     """Run a client once; return the requests to its model, or what went wrong."""
     scripted = ScriptedModel(client.calls(root))
     with model.serving(scripted):

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -79,7 +79,7 @@ class Broken(Exception):
 def main() -> int:
     """Run everything, and return the status."""
     try:
-        programs = _set_up()
+        programs = set_up(FOLDER, WANTED)
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"conformance of exports: NOT RUN, the programs cannot be installed: {error}", file=sys.stderr)
         return 3
@@ -98,14 +98,17 @@ def main() -> int:
     return status
 
 
-def _set_up() -> Path:
-    """Bring the programs, and return the folder where they are. Raises: ``OSError``, ``CalledProcessError``."""
-    programs = FOLDER / "bin"
-    said = FOLDER / "wanted.json"
-    if not (said.is_file() and json.loads(said.read_text()) == list(WANTED)):
-        venv.create(FOLDER, with_pip=True)
-        _run(programs / "python", "-m", "pip", "install", "--quiet", *WANTED)
-        said.write_text(json.dumps(WANTED))
+def set_up(folder: Path, wanted: Sequence[str]) -> Path:
+    """Bring packages of Python into a folder, and return where their programs are.
+
+    Raises: ``OSError``, ``CalledProcessError``.
+    """
+    programs = folder / "bin"
+    said = folder / "wanted.json"
+    if not (said.is_file() and json.loads(said.read_text()) == list(wanted)):
+        venv.create(folder, with_pip=True)
+        _run(programs / "python", "-m", "pip", "install", "--quiet", *wanted)
+        said.write_text(json.dumps(wanted))
     return programs
 
 

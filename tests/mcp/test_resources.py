@@ -9,6 +9,7 @@ from mcp.shared.exceptions import MCPError
 
 from kbcore.model.concepts import extended
 from kbcore.model.schema_text import schema_json
+from kbmcp.resources import skills
 from kbmcp.resources.logic_prompts import LOGIC_PAGES
 from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE
 from kbmcp.resources.resource_list import RESOURCES
@@ -47,10 +48,11 @@ def test_what_there_is_to_read_is_listed(each_era):
         ("kb://schema", "schema"),
         ("kb://check", "check"),
         ("kb://read", "read"),
+        ("skill://kb/SKILL.md", "kb"),
     ]
     templates = each_era._portal.call(each_era._client.list_resource_templates).resource_templates
     assert [one.uri_template for one in templates] == ["kb://entity/{id}", "kb://context{?paths,budget}"]
-    assert all(one.description and one.mime_type == "application/json" for one in [*listed, *templates])
+    assert all(one.description and one.mime_type == "application/json" for one in [*listed[:-1], *templates])
 
 
 def test_an_entity_is_the_document_that_a_query_gives(each_era):
@@ -143,7 +145,7 @@ def test_what_is_not_there_is_an_error_of_the_protocol(mode, shared):
 @pytest.mark.parametrize("mode", MODES)
 def test_outside_of_a_repository_a_resource_says_why_not(mode, tmp_path):
     with agent(tmp_path, mode=mode) as found:
-        assert len(found._portal.call(found._client.list_resources).resources) == 4
+        assert len(found._portal.call(found._client.list_resources).resources) == 5
         error = refused(found, "kb://head")
         assert (error.code, error.data["error"]["code"]) == (-32603, "not_a_repository")
         assert "-C PATH" in error.data["error"]["hint"]
@@ -163,6 +165,6 @@ def test_every_resource_is_on_the_page():
     section = page.partition("\n## Resources\n")[2].partition("\n### ")[0]
     listed = [line.split("|")[1].strip(" `") for line in section.splitlines() if line.startswith("| `")]
     assert listed == [
-        one.uri for one in (*RESOURCES.values(), REFERENCE, *MEMORY_GUIDES.values(), *LOGIC_PAGES.values())
+        one.uri for one in (*RESOURCES.values(), skills.PAGE, REFERENCE, *MEMORY_GUIDES.values(), *LOGIC_PAGES.values())
     ]
     assert f"at most {MAX_FOLLOWED:,} resources" in page

@@ -78,7 +78,10 @@ def test_a_list_or_an_object_in_place_of_any_argument_is_no_internal_error(tool,
 
 
 def test_a_missing_choice_is_reported_with_what_there_is_to_choose_from(kb):
-    assert kb.refused("kb_history")["message"] == "`action` is missing: log, show, diff, who, revert or rollback."
+    assert (
+        kb.refused("kb_history")["message"]
+        == "`action` is missing: log, show, diff, who, revert, rollback, proposed, accept or reject."
+    )
 
 
 def test_a_wrong_kind_is_reported_with_the_right_one(kb):

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from kbcli.clients.agent_text import agent_text, opencode_plugin
 from kbcli.clients.kinds import KINDS
+from kbcli.clients.opencode import opencode_plugin
 from kbcli.clients.parts import HookLists, shell_line
-from kbcore.text.tokens import tokens_of
 
 GROUPS = {"matcher": str, "hooks": list}
 COMMAND = {"type": str, "command": str, "timeout": int}
@@ -134,8 +133,3 @@ def test_the_plugin_of_opencode_gives_what_the_hook_says_and_nothing_when_it_fai
         "tool_name": "read",
         "tool_input": {"filePath": "a"},
     }
-
-
-def test_the_text_for_agents_is_short():
-    assert tokens_of(agent_text(is_full=False)) <= 80
-    assert tokens_of(agent_text(is_full=True)) <= 300

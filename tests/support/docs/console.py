@@ -205,7 +205,7 @@ def _made(folder: Path, place: str) -> Path:
         home = folder / "kb"
         home.mkdir(parents=True)
         _initialise(home)
-        listed = git(ROOT, "ls-files", "-z", ".kb", "docs").split("\0")
+        listed = git(ROOT, "ls-files", "-z", ".kb", "docs", ":!*.png").split("\0")
         write(home, {name: (ROOT / name).read_text(encoding="utf-8") for name in filter(None, listed)})
         _prepare(home)
         return home

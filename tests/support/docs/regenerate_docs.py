@@ -1,4 +1,4 @@
-"""Writes the generated blocks of the documentation: ``python -m tests.support.docs.regenerate_docs``.
+"""Writes the generated blocks of the documentation and the files for agents; it is run by ``make docs``.
 
 A block is in its page between ``<!-- generated: NAME -->`` and ``<!-- end of NAME -->``; what is around it is
 written by hand. To add one, put the two comments into the page and a line into ``BLOCKS``.
@@ -23,6 +23,7 @@ from kbcore.kip.grammar import GRAMMAR, TOKENS
 from kbcore.kip.reference import SYNTAX
 from kbcore.model.schema import CORE
 from kbcore.model.schema_text import core_schema_text
+from tests.support.docs import agent_files
 from tests.support.docs.help_pages import command_index, help_blocks, help_of
 from tests.support.docs.limit_table import limit_table
 from tests.support.docs.rule_pages import relation_tables, rule_sections
@@ -164,8 +165,8 @@ BLOCKS = (
 
 def main() -> None:
     """Write every block and name the pages that changed."""
-    changed = sorted({block.page for block in BLOCKS if block.write()})
-    sys.stdout.write("".join(f"docs/{page} was out of date\n" for page in changed) or "all up to date\n")
+    changed = [*sorted({f"docs/{block.page}" for block in BLOCKS if block.write()}), *agent_files.write()]
+    sys.stdout.write("".join(f"{name} was out of date\n" for name in changed) or "all up to date\n")
 
 
 if __name__ == "__main__":
