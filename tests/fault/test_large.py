@@ -156,6 +156,7 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "resolve": [("resolve",)],
     "redact": [("redact", "REQ-40", "--field", "title", "--yes")],
     "watch": NO_END,
+    "ui": NO_END,
     "mcp": NO_END,
     "mcp install": NO_STORE,
     "branch restore": NO_STORE,
