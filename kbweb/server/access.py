@@ -106,8 +106,9 @@ class Guard:
         if refusal is not None:
             await _answer(send, *refusal)
             return
-        path, query = scope["path"], scope["query_string"].decode("latin-1")
-        below = path[len(self._keys.base) :] if self._keys.is_below(path) else ""
+        path, query = scope["raw_path"].decode("latin-1"), scope["query_string"].decode("latin-1")
+        start = len(self._keys.base)
+        below = scope["path"][start:] if self._keys.is_below(path) else ""
         if below == "/" and query.startswith(f"{TOKEN}=") and scope["method"] == "GET":
             await self._open(query.removeprefix(f"{TOKEN}="), headers, send)
             return
@@ -121,7 +122,7 @@ class Guard:
         takes_turn = below != "/events"
         self._running += takes_turn
         try:
-            await self._app({**scope, "path": below, "raw_path": None}, receive, _sending(send))
+            await self._app({**scope, "path": below, "raw_path": scope["raw_path"][start:]}, receive, _sending(send))
         finally:
             self._running -= takes_turn
 
@@ -132,7 +133,7 @@ class Guard:
             return 421, f"The explorer answers for http://{self._authority} alone."
         if scope["method"] not in _METHODS:
             return 405, "The explorer only reads."
-        if len(scope["raw_path"] or b"") + len(scope["query_string"]) > MAX_TARGET_BYTES:
+        if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_TARGET_BYTES:
             return 414, f"An address has at most {MAX_TARGET_BYTES} bytes."
         if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADER_BYTES:
             return 431, f"The headers of a request have at most {MAX_HEADER_BYTES} bytes."

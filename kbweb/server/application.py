@@ -148,7 +148,7 @@ class Explorer:
 
     def _document(self, request: Request, ask: Ask, page: Page, state: State) -> str:
         asked, here = ask.asked, request.url.path
-        path = f"{self._base}{here}"
+        path = f"{self._base}{request.scope['raw_path'].decode('latin-1')}"
         values = {
             "links": ask.links,
             "asked": asked,

@@ -344,7 +344,7 @@ def record(ask: Ask, state: State) -> Page:
         "operations": operations,
         "fields_of": changed_fields,
         "after": read[-1][0] if len(read) == CHANGES else 0,
-        "head": state.head,
+        "last": state.seq,
     }
     return Page("record", f"Record {seq}", values, _changes_table(operations))
 
