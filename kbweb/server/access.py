@@ -39,7 +39,8 @@ _SHARED: Final = (
 )
 _CONTINUE: Final = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={place}">'
-    '<title>KB</title><p><a href="{place}">Continue to the explorer</a></p></html>'
+    '<link rel="icon" href="{place}static/icon.svg"><title>KB</title>'
+    '<p><a href="{place}">Continue to the explorer</a></p></html>'
 )
 _NOT_OPENED: Final = (
     "This browser has not opened the explorer, or the address was used already. "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import socket
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kbcli import app
+from kbweb.server.access import MAX_REQUESTS, Guard, Keys
 from kbweb.server.opening import write_opening_page
 from tests.support.processes.explorer import Explorer
 
@@ -238,3 +240,32 @@ def test_the_file_that_leads_to_the_explorer_is_for_its_user_alone():
     assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700
     assert place.stat().st_uid == os.geteuid()
     assert "token=a&amp;b" in place.read_text("utf-8")
+
+
+def test_so_many_requests_run_at_a_time_and_no_more():
+    keys, goes_on, statuses = Keys(), asyncio.Event(), []
+
+    async def slow(scope, receive, send):
+        await goes_on.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def send(message):
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    async def ask(guard):
+        path = f"{keys.base}/".encode()
+        headers = [(b"host", b"127.0.0.1:1"), (b"cookie", keys.cookie().encode())]
+        scope = {"type": "http", "method": "GET", "path": path.decode(), "raw_path": path, "query_string": b""}
+        await guard(scope | {"headers": headers}, None, send)
+
+    async def crowd():
+        guard = Guard(slow, "127.0.0.1:1", keys)
+        asked = [asyncio.create_task(ask(guard)) for _ in range(MAX_REQUESTS + 3)]
+        await asyncio.gather(*asked[MAX_REQUESTS:])
+        goes_on.set()
+        await asyncio.gather(*asked)
+
+    asyncio.run(crowd())
+
+    assert statuses == [503] * 3 + [200] * MAX_REQUESTS
