@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from markupsafe import Markup
 
-from kbcore.checks import descriptions, run_checks
+from kbcore.checks import descriptions
 from kbcore.errors import InvalidQuery, NotFound, Problem
 from kbcore.limits import MAX_TRAVERSAL_DEPTH
 from kbcore.model.graph import Node
@@ -285,10 +285,7 @@ def entity(ask: Ask, state: State) -> Page:
     nodes = view.nodes([key])
     if not nodes:
         raise missing(view, key)
-    check_report = None
-    if not state.files.is_past:
-        check_report = run_checks(branch.workspace, view, branch=branch.name, ids=[key], is_own=True)
-    page = read_entity_pages(view, [key], check_report)[key]
+    page = read_entity_pages(view, [key], ask.reader.report_on(state, key))[key]
     texts = documents(branch.workspace, branch.name, state.recorded, nodes, state.at)
     depth = ask.asked.number("depth", 1, MAX_DEPTH, 1)
     around = section(view.rows, None, SectionRequest(key, depth, limit=MAX_NODES))

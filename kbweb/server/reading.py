@@ -164,30 +164,51 @@ class Reader:
 
     def summary(self, state: State) -> Summary:
         """Return the summary of a state, which is found once. Raises: as ``run_checks``."""
-        workspace, view = state.branch.workspace, state.view
-        owners, now_s = code_owners(workspace, state.branch.name), workspace.machine.clock.monotonic_s
-        key = (
-            (state.branch.name, view.basis.store_id, view.basis.sum, view.seq, view.overlay_mark, state.files.is_past),
-            (workspace.config, workspace.schema, workspace.texts_in(RULES), workspace.baseline_text, owners),
-        )
+        key, now_s = _key_of(state), state.branch.workspace.machine.clock.monotonic_s
         with self._gate:
-            for known, made_s, summary in self._summaries:
-                if known == key and now_s() < made_s + _SUMMARY_S:
-                    return summary
-            covered = coverage.read(view.rows, None)
-            # The rules of a project may read files, which are not those of an earlier state.
-            check = run_checks(workspace, view, branch=state.branch.name, is_own=state.files.is_past)
-            conflicts = tuple(find_conflicts(view))
-            found = Summary(
-                read_overview(view, covered, check, conflicts),
-                covered,
-                group_requirements(view, covered, owners),
-                check,
-                conflicts,
-            )
-            kept = [one for one in self._summaries if one[0] != key]
-            self._summaries = [*kept, (key, now_s(), found)][-_KEPT_SUMMARIES:]
+            known = self._kept(key, now_s())
+            if known is not None:
+                return known
+            found = _read_summary(state)
+            others = [one for one in self._summaries if one[0] != key]
+            self._summaries = [*others, (key, now_s(), found)][-_KEPT_SUMMARIES:]
         return found
+
+    def report_on(self, state: State, id_: str) -> CheckReport | None:
+        """Return what rules find in an entity: those of the project too where they were run; None for the past."""
+        if state.files.is_past:
+            return None
+        workspace = state.branch.workspace
+        known = self._kept(_key_of(state), workspace.machine.clock.monotonic_s())
+        if known is not None:
+            return known.check
+        return run_checks(workspace, state.view, branch=state.branch.name, ids=[id_], is_own=True)
+
+    def _kept(self, key: tuple[Any, ...], now_s: float) -> Summary | None:
+        return next(
+            (one for known, made_s, one in self._summaries if known == key and now_s < made_s + _SUMMARY_S), None
+        )
+
+
+def _key_of(state: State) -> tuple[Any, ...]:
+    """Return all that decides what the summary of a state is, but for the files that rules look at."""
+    workspace, view = state.branch.workspace, state.view
+    return (
+        (state.branch.name, view.basis.store_id, view.basis.sum, view.seq, view.overlay_mark, state.files.is_past),
+        (workspace.config, workspace.schema, workspace.texts_in(RULES), workspace.baseline_text),
+        code_owners(workspace, state.branch.name),
+    )
+
+
+def _read_summary(state: State) -> Summary:
+    workspace, view = state.branch.workspace, state.view
+    covered = coverage.read(view.rows, None)
+    # The rules of a project may read files, which are not those of an earlier state.
+    check = run_checks(workspace, view, branch=state.branch.name, is_own=state.files.is_past)
+    conflicts = tuple(find_conflicts(view))
+    owners = code_owners(workspace, state.branch.name)
+    overview = read_overview(view, covered, check, conflicts)
+    return Summary(overview, covered, group_requirements(view, covered, owners), check, conflicts)
 
 
 class _Copies:
