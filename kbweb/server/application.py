@@ -45,7 +45,8 @@ _STATIC: Final = {
     "explorer.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
-_TEMPLATES: Final = {name: f"{name}_page" for name in ("requirements", "violations", "conflicts")}
+_TEMPLATES: Final = {name: f"{name}_page" for name in ("requirements", "violations", "conflicts", "changes", "entity")}
+"""The templates of pages that the report has too: they add filters and parts to its own."""
 _BUG: Final = "KB failed unexpectedly, and has written a report of it where it was started."
 
 

@@ -137,7 +137,6 @@ def requirements(ask: Ask, state: State) -> Page:
     ]
     rows = chosen[ask.offset : ask.offset + ask.limit]
     values = {
-        "is_whole": False,
         "aspects": ASPECTS,
         "requirements": requirement_lines(rows),
         "total": len(chosen),
@@ -301,7 +300,7 @@ def entity(ask: Ask, state: State) -> Page:
         "records_total": page.records_total,
     }
     edges = [(one.facts["from"], one.type, one.kind, one.facts["to"]) for one in page.edges]
-    return Page("entity_page", key, values, Table(("from", "type", "kind", "to"), edges), picture)
+    return Page("entity", key, values, Table(("from", "type", "kind", "to"), edges), picture)
 
 
 def _picture(around: Section, start: str, ask: Ask) -> tuple[str, str]:
@@ -357,17 +356,21 @@ def changes(ask: Ask, state: State) -> Page:
     """Return what differs between two points, a part at a time."""
     asked, view = ask.asked, state.recorded
     first, last = asked.one("from"), asked.one("to")
-    values: dict[str, Any] = {"changes": None, "fields_of": changed_fields, "since": first, "after": 0}
     if not first:
-        return Page("changes_page", "Changes", values)
+        return Page("compare", "Changes", {})
     low = meant(view, _point(state.branch, first) or first).seq
     high = meant(view, _point(state.branch, last) or last).seq if last else state.seq
     found: dict[str, Any] = {"from": low, "to": high, "entities": [], "edges": []}
     read = [*islice(differences_from(view, low, high, ask.offset, at_once=CHANGES), CHANGES)]
     for _, name, one in read:
         found[name].append(one)
-    values |= {"changes": found, "after": read[-1][0] if len(read) == CHANGES else 0}
-    return Page("changes_page", "Changes", values, _changes_table([*found["entities"], *found["edges"]]))
+    values = {
+        "changes": found,
+        "fields_of": changed_fields,
+        "since": first,
+        "after": read[-1][0] if len(read) == CHANGES else 0,
+    }
+    return Page("changes", "Changes", values, _changes_table([*found["entities"], *found["edges"]]))
 
 
 def _changes_table(found: Sequence[Mapping[str, Any]]) -> Table:
