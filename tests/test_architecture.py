@@ -123,6 +123,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcli/views/reports/sarif.py",
         "kbweb/links.py",
         "kbweb/server/asked.py",
+        "kbweb/server/writing.py",
     ),
     "time": ("kbcore/clock.py",),
     "fcntl": ("kbcore/storage/fs.py",),

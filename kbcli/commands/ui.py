@@ -21,11 +21,14 @@ def run(
     *,
     port: Annotated[int, typer.Option("--port", metavar="N", help="The port; 0 is any that is free.")] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Only print the address.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Offer forms that change entities and revert records.")
+    ] = False,
 ) -> int:
     """Show the branch in the browser, live, until interrupted: the pages of the report, the history, and what changes.
 
-    It only reads, and listens on 127.0.0.1 alone. The address that it prints opens it in one browser, once; nobody else
-    gets an answer.
+    It only reads, unless --write, and listens on 127.0.0.1 alone. The address that it prints opens it in one browser,
+    once; nobody else gets an answer.
     """
     from kbcli.invocation import exits
     from kbcli.invocation.bounds import check_bounds
@@ -39,7 +42,7 @@ def run(
         check_bounds("--port", port, _MAX_PORT, 0)
     session.open_to_read()
     place = Place(session.start, session.named_branch, session.machine, session.author, session.git_places)
-    server = Server(place, port, _reporting(session))
+    server = Server(place, port, _reporting(session), writes=write)
     with ending.by_signals(server.stop):
         address = server.address()
         if session.output.is_json:

@@ -5,6 +5,7 @@ Every answer, a refusal too, says that no other page may use it. What is refused
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
@@ -18,11 +19,13 @@ COOKIE: Final = "kb"
 TOKEN: Final = "token"  # noqa: S105 - the name of a parameter
 MAX_TARGET_BYTES: Final = 8 * 1024
 """The path and the query of one request."""
+MAX_FORM_BYTES: Final = 128 * 1024
+"""What a form sends: a text of the largest size, escaped."""
 MAX_HEADER_BYTES: Final = 16 * 1024
 MAX_REQUESTS: Final = 32
 """Requests that are carried out or wait at a time, those that listen to events left out."""
 
-_METHODS: Final = frozenset({"GET", "HEAD"})
+_FORM: Final = "application/x-www-form-urlencoded"
 _POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'"
@@ -91,8 +94,9 @@ class Keys:
 class Guard:
     """Answers what may be asked by ``app``, under the folder of ``keys``, and refuses everything else."""
 
-    def __init__(self, app: App, authority: str, keys: Keys) -> None:
-        """``authority`` is the one host and port that requests may name."""
+    def __init__(self, app: App, authority: str, keys: Keys, *, writes: bool = False) -> None:
+        """``authority`` is the one host and port that requests may name; with ``writes`` forms are taken."""
+        self._methods = {"GET", "HEAD", "POST"} if writes else {"GET", "HEAD"}
         self._app = app
         self._authority = authority
         self._keys = keys
@@ -132,19 +136,27 @@ class Guard:
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         if len(hosts) != 1 or hosts[0].decode("latin-1") != self._authority:
             return 421, f"The explorer answers for http://{self._authority} alone."
-        if scope["method"] not in _METHODS:
-            return 405, "The explorer only reads."
+        if scope["method"] not in self._methods:
+            return 405, "The explorer only reads, unless it was started with --write, and then takes forms."
         if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_TARGET_BYTES:
             return 414, f"An address has at most {MAX_TARGET_BYTES} bytes."
         if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADER_BYTES:
             return 431, f"The headers of a request have at most {MAX_HEADER_BYTES} bytes."
-        if "transfer-encoding" in headers or headers.get("content-length", "0") != "0":
-            return 413, "A request to the explorer has no content."
+        is_form = scope["method"] == "POST"
+        length, kind = headers.get("content-length", "0"), headers.get("content-type", "")
+        most = MAX_FORM_BYTES if is_form else 0
+        if "transfer-encoding" in headers or not re.fullmatch("[0-9]{1,9}", length) or int(length) > most:
+            return 413, f"The content of this request has at most {most} bytes, and says how many."
+        if is_form and kind != _FORM:
+            return 415, "The explorer takes its own forms alone."
         is_opening = scope["method"] == "GET" and scope["query_string"].startswith(f"{TOKEN}=".encode())
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         # The address that opens the explorer may be followed from anywhere, by a link: its token is what counts.
-        is_foreign = site not in {"none", "same-origin"} and not is_opening
-        if is_foreign or origin not in {None, f"http://{self._authority}"}:
+        is_foreign = site not in {None, "none", "same-origin"} and not is_opening
+        own = {f"http://{self._authority}"} | (set() if is_form else {None})
+        # Without referrers a browser calls the origin of our own forms "null"; the other header says whose they are.
+        own |= {"null"} if site == "same-origin" else set()
+        if is_foreign or origin not in own:
             return 403, "Another page made this request. The explorer answers its own pages alone."
         return None
 

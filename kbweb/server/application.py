@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
-from kbcore.errors import Damaged, KBError, LimitExceeded, NotFound, Unavailable
+from kbcore.errors import Damaged, KBError, LimitExceeded, NotFound, StaleBase, Unavailable
 from kbcore.limits import MAX_PAGE_ROWS, MAX_READERS
 from kbcore.process import interrupting
 from kbcore.process.interrupting import CurrentWork, Stopped
@@ -29,6 +29,7 @@ from kbweb.server.asked import Asked
 from kbweb.server.exports import KINDS, exported, formats_of
 from kbweb.server.pages import NAVIGATION, PAGE_ROWS, PAGES, Ask, Page, PageOf, suggest
 from kbweb.server.reading import Reader, State, not_there
+from kbweb.server.writing import edit_entity, revert_record
 
 T = TypeVar("T")
 
@@ -51,10 +52,13 @@ _BUG: Final = "KB failed unexpectedly, and has written a report of it where it w
 
 
 class Explorer:
-    """The pages of one branch under the folder ``base``, and the events of that branch."""
+    """The pages of one branch under the folder ``base``, its forms, and the events of that branch."""
 
-    def __init__(self, reader: Reader, base: str, report: Callable[[BaseException], None]) -> None:
-        """``report`` is called for a failure that is no error of KB."""
+    def __init__(
+        self, reader: Reader, base: str, report: Callable[[BaseException], None], *, writes: bool = False
+    ) -> None:
+        """``report`` is called for a failure that is no error of KB. With ``writes`` pages have forms that write."""
+        self._writes = writes
         self._reader = reader
         self._base = base
         self._report = report
@@ -62,6 +66,7 @@ class Explorer:
         self._watcher = ThreadPoolExecutor(1, "kb-ui-watch")
         self._work = CurrentWork()
         self._work.only_reads = True
+        self._writing: set[CurrentWork] = set()
         self._listeners = 0
         self._mark = ""
         self._watching: asyncio.Task[None] | None = None
@@ -69,6 +74,7 @@ class Explorer:
         self._app = Router(
             routes=[
                 *(Route(path, self._endpoint(page)) for path, page in PAGES.items()),
+                *self._writing_routes(),
                 Route("/suggest", self._suggest),
                 Route("/events", self._events),
                 Route("/static/{name}", self._static),
@@ -77,10 +83,43 @@ class Explorer:
             redirect_slashes=False,
         )
 
+    def _writing_routes(self) -> list[Route]:
+        if not self._writes:
+            return []
+
+        def route(path: str, write: Callable[[Reader, str, Asked], str]) -> Route:
+            async def endpoint(request: Request) -> Response:
+                body = await request.body()
+                work = CurrentWork()  # of its own: once something is written, the rest of it is not interrupted
+                self._writing.add(work)
+                try:
+                    return await self._run(
+                        self._threads, self._written, write, request.path_params["key"], body, work=work
+                    )
+                finally:
+                    self._writing.discard(work)
+
+            return Route(path, endpoint, methods=["POST"])
+
+        return [route("/entity/{key:path}", edit_entity), route("/record/{key}/revert", revert_record)]
+
+    def _written(self, write: Callable[[Reader, str, Asked], str], key: str, body: bytes) -> Response:
+        """Write what a form asks for, and return the way to the page that shows it, or the page of the error."""
+        try:
+            place = write(self._reader, key, Asked(body.decode("latin-1")))
+        except KBError as error:
+            return self._error(error, {})
+        except (Stopped, interrupting.TimeOver):
+            return Response(
+                "The explorer ends. The records say whether this was written.", 503, media_type="text/plain"
+            )
+        return Response(status_code=303, headers={"location": f"{self._base}{place}"})
+
     def end(self) -> None:
         """Interrupt what is read, and let nothing more begin. From any thread."""
         self.is_ending = True
-        self._work.stop()
+        for work in (self._work, *self._writing):
+            work.stop()
 
     def close(self) -> None:
         """Wait for the threads, and close what they read."""
@@ -112,11 +151,13 @@ class Explorer:
             with suppress(RuntimeError):  # the answer has begun
                 await Response(_BUG, 500, media_type="text/plain")(scope, receive, send)
 
-    async def _run(self, threads: ThreadPoolExecutor, use: Callable[..., T], *given: Any) -> T:
+    async def _run(
+        self, threads: ThreadPoolExecutor, use: Callable[..., T], *given: Any, work: CurrentWork | None = None
+    ) -> T:
         """Return ``use(*given)`` of a thread. Its statements end when the explorer does."""
 
         def done() -> T:
-            with interrupting.done_for(self._work), interrupting.limited(READ_S):
+            with interrupting.done_for(work or self._work), interrupting.limited(READ_S):
                 return use(*given)
 
         context = contextvars.copy_context()
@@ -155,6 +196,8 @@ class Explorer:
             "asked": asked,
             "at": asked.one("at"),
             "path": path,
+            "writes": self._writes and not state.files.is_past,
+            "head": state.head,
             "pages": _pages(path, ask, page),
             "next_place": _next_place(path, ask, page),
             "revert_place": f"{path}/revert",
@@ -200,6 +243,8 @@ class Explorer:
             status = 500
         elif isinstance(error, LimitExceeded):
             status = 413
+        elif isinstance(error, StaleBase):
+            status = 409
         values = {
             "heading": "There is no such page" if status == 404 else "This cannot be shown",  # noqa: PLR2004 - as above
             "message": error.message,

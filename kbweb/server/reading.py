@@ -111,7 +111,7 @@ class Reader:
     def __init__(self, place: Place) -> None:
         self.place = place
         self._pool = StorePool()
-        self._files = WorktreeFiles(listen)
+        self.files = WorktreeFiles(listen)
         self._copies = _Copies()
         self._gate = threading.Lock()
         """Held while a summary is made: who waits for it would make the same."""
@@ -120,7 +120,7 @@ class Reader:
     def close(self) -> None:
         """Close what is open."""
         self._copies.close()
-        self._files.close()
+        self.files.close()
         self._pool.close()
 
     def branch(self) -> Branch:
@@ -137,7 +137,7 @@ class Reader:
         branch = self.branch()
         try:
             if not at:
-                return self._files.read(
+                return self.files.read(
                     branch.workspace,
                     branch.name,
                     lambda view, files: use(State(branch, view, view, files)),
@@ -159,7 +159,7 @@ class Reader:
         """Return what differs when a page of the head would: the branch, its last record, and the changed files."""
         branch = self.branch()
         head = branch.store.head()
-        files = self._files.state(branch.workspace, branch.name, time_s=limits.FILES_S)
+        files = self.files.state(branch.workspace, branch.name, time_s=limits.FILES_S)
         return {"branch": branch.name, "seq": head.seq, "hash": head.hash, "files": files.mark}
 
     def summary(self, state: State) -> Summary:

@@ -27,14 +27,16 @@ _LOOK_S: Final = 0.5
 class Server:
     """Listens from the moment it is made; ``run`` answers until ``stop``."""
 
-    def __init__(self, place: Place, port: int, report: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, place: Place, port: int, report: Callable[[BaseException], None], *, writes: bool = False
+    ) -> None:
         """``port`` is 0 for any that is free. Raises: ``InvalidQuery`` for one that cannot be had."""
         self._socket = _listening(port)
         authority = f"{HOST}:{self.port}"
         self._keys = Keys()
-        self._explorer = Explorer(Reader(place), self._keys.base, report)
+        self._explorer = Explorer(Reader(place), self._keys.base, report, writes=writes)
         config = uvicorn.Config(
-            Guard(self._explorer, authority, self._keys),
+            Guard(self._explorer, authority, self._keys, writes=writes),
             http="h11",
             ws="none",
             lifespan="off",

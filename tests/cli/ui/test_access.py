@@ -165,7 +165,7 @@ def test_nothing_but_reading_is_taken(explorer, method):
     )
 
     assert status == 405
-    assert text == "The explorer only reads."
+    assert text.startswith("The explorer only reads")
 
 
 def test_no_answer_allows_another_origin_to_read_it(explorer):

@@ -205,6 +205,31 @@ def test_a_page_is_shown_anew_within_a_second_of_kb_apply(page, explorer, root):
     assert page.get_by_role("link", name="REQ-78").count() == 0
 
 
+def test_forms_write_what_is_right_and_name_what_is_wrong(browser, models, tmp_path):
+    made = shutil.copytree(models / "synced", tmp_path / "repo", symlinks=True)
+    apply(made, {"id": "REQ-9", "type": "req", "title": "Pay", "status": "open"})
+    with Explorer(made, "--write", opens=False) as writing:
+        context = browser.new_context()
+        page = context.new_page()
+        page.set_default_timeout(SOON_MS)
+        page.goto(writing.url)
+        page.wait_for_url(f"{writing.origin}{writing.base}/")
+        page.goto(place(writing, "/entity/REQ-9"))
+        page.get_by_label("Field").fill("title")
+        page.get_by_label("Value").fill("Pay 😀 <b>")
+        page.get_by_role("button", name="Set").click()
+        page.get_by_text("Pay 😀 <b>").first.wait_for()
+        page.get_by_label("Edge").fill("depends_on")
+        page.get_by_label("To", exact=True).fill("REQ-99")
+        page.get_by_role("button", name="State the edge").click()
+        page.get_by_text("REQ-99").first.wait_for()
+        assert "Nothing was written" in page.locator("main").inner_text() or page.locator("code").count()
+        page.goto(place(writing, "/record/3/revert"))
+        page.get_by_role("button", name="Revert record 3").click()
+        page.get_by_role("heading", name="Record 4").wait_for()
+        context.close()
+
+
 def test_a_page_of_another_port_reads_nothing(browser, opened, explorer, tmp_path):
     import http.server
     import threading
