@@ -25,6 +25,7 @@ QUESTIONS = (
     "kip_read",
     "full_check",
     "entity_log",
+    "explorer",
     "mcp_query",
     "mcp_upsert",
     "many_writers",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 from urllib.parse import quote, urlencode
 
@@ -9,7 +10,7 @@ from urllib.parse import quote, urlencode
 class Links(Protocol):
     """The addresses of pages, as the value of ``href``."""
 
-    def page(self, name: str, **asked: str | int) -> str:
+    def page(self, name: str, **asked: str | int | Sequence[str]) -> str:
         """Return where a page is, such as ``coverage``, with what is asked of it."""
 
     def entity(self, id_: str) -> str:
@@ -25,7 +26,7 @@ class FileLinks:
     def __init__(self, entities: frozenset[str]) -> None:
         self._entities = entities
 
-    def page(self, name: str, **asked: str | int) -> str:
+    def page(self, name: str, **asked: str | int | Sequence[str]) -> str:
         """Return the fragment of a page; what is asked of it is chosen there."""
         del asked
         return f"#{name}"
@@ -43,10 +44,12 @@ class FileLinks:
 class ServerLinks:
     """The addresses on the server, without its name. ``kept`` goes on to each page, such as the time that is shown."""
 
-    def __init__(self, kept: dict[str, str]) -> None:
+    def __init__(self, kept: dict[str, str], base: str = "") -> None:
+        """``base`` is the folder of all pages, without a slash at its end."""
         self._kept = kept
+        self._base = base
 
-    def page(self, name: str, **asked: str | int) -> str:
+    def page(self, name: str, **asked: str | int | Sequence[str]) -> str:
         """Return the address of a page."""
         return self._address("/" if name == "overview" else f"/{name}", **asked)
 
@@ -58,6 +61,11 @@ class ServerLinks:
         """Return the address of a record."""
         return self._address(f"/record/{seq}")
 
-    def _address(self, path: str, **asked: str | int) -> str:
-        words = {**self._kept, **{name: str(value) for name, value in asked.items() if value != ""}}
-        return f"{path}?{urlencode(words)}" if words else path
+    def _address(self, path: str, **asked: str | int | Sequence[str]) -> str:
+        return address(f"{self._base}{path}", {**self._kept, **asked})
+
+
+def address(path: str, words: Mapping[str, str | int | Sequence[str]]) -> str:
+    """Return a path with what is asked of it; what is "" is left out."""
+    given = {name: value for name, value in words.items() if value != ""}
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path

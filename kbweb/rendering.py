@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from kbcore.text.escaping import escape_controls
+from kbcore.text.escaping import escape_controls, escape_lines
 from kbcore.text.wording import pluralize
 
 
@@ -22,7 +22,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"shown": shown, "count": pluralize, "percent": percent, "day": day}
+    environment.filters |= {"lines": escape_lines, "shown": shown, "count": pluralize, "percent": percent, "day": day}
     return environment
 
 

@@ -83,7 +83,11 @@ def _document(report: BranchReport, descriptions: Mapping[str, str], level: _Lev
     values: dict[str, dict[str, Any]] = {
         "overview": {name: getattr(report, name) for name in ("branch", "seq", "at", "commit")},
         "coverage": {"groups": report.groups},
-        "requirements": {"aspects": ASPECTS, "requirements": requirement_lines(report.covered.requirements)},
+        "requirements": {
+            "is_whole": True,
+            "aspects": ASPECTS,
+            "requirements": requirement_lines(report.covered.requirements),
+        },
         "violations": {"violations": by_rule(report.check.violations), "descriptions": descriptions},
         "conflicts": {"conflicts": report.conflicts},
         "changes": {"since": report.since, "changes": report.changes, "fields_of": changed_fields},

@@ -42,7 +42,15 @@ use_empty_home()
 HOME = os.environ["HOME"]
 use_hooks_in_files()
 
-SLOW_FOLDERS = ("core/checks/introduced", "core/kip/sleep", "core/logic/engine", "core/watch", "fault", "share")
+SLOW_FOLDERS = (
+    "cli/ui",
+    "core/checks/introduced",
+    "core/kip/sleep",
+    "core/logic/engine",
+    "core/watch",
+    "fault",
+    "share",
+)
 SLOW_FILES = {
     ".": "benchmarks",
     "cli": (

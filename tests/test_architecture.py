@@ -46,7 +46,7 @@ FLOORS = {
     "kbweb": """
         links rendering
         contents badge
-        report
+        report server
     """,
     "kbcli": """
         terminal clients hooks forge
@@ -65,6 +65,7 @@ SHARED_FRONT_END = {
     ("kbmcp.server", "kbcli/commands/mcp.py"),
     ("kbweb.report", "kbcli/commands/report.py"),
     ("kbweb.badge", "kbcli/commands/report.py"),
+    ("kbweb.server", "kbcli/commands/ui.py"),
     ("kbmcp.program_tools", "kbcli/dml/program_tools.py"),
 }
 FLOOR_OF = {
@@ -84,6 +85,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
     "gherkin": ("kbcore/extract/gherkin.py",),
     "graphlay": ("kbcore/query/drawing.py",),
     **dict.fromkeys(("jinja2", "markupsafe"), ("kbweb/",)),
+    **dict.fromkeys(("starlette", "uvicorn", "webbrowser"), ("kbweb/server/",)),
     "python_calamine": ("kbcore/extract/sources/tables.py",),
     "tree_sitter": ("kbcore/extract/code/",),
     **dict.fromkeys(("numpy", "safetensors", "tokenizers"), ("kbcore/text/embedding.py", "kbcore/view/meanings.py")),
@@ -122,6 +124,8 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcore/extract/links.py",
         "kbcli/views/reports/sarif.py",
         "kbweb/links.py",
+        "kbweb/server/asked.py",
+        "kbweb/server/writing.py",
     ),
     "time": ("kbcore/clock.py",),
     "fcntl": ("kbcore/storage/fs.py",),
@@ -143,7 +147,8 @@ CONFINED: dict[str, tuple[str, ...]] = {
     ),
     "xlsxwriter": ("kbcore/query/exchange/tables.py",),
     "ctypes": ("kbcore/watch/inotify.py", "kbcore/process/system_limits.py"),
-    **dict.fromkeys(("socket", "pty", "multiprocessing", "http", "ftplib", "smtplib"), ()),
+    "socket": ("kbweb/server/serve.py",),
+    **dict.fromkeys(("pty", "multiprocessing", "http", "ftplib", "smtplib"), ()),
 }
 # What starts another program, past `subprocess`.
 STARTING = re.compile(r"os\.(?:popen|system|startfile|fork\w*|spawn\w+|exec\w+|posix_spawn\w*)")
@@ -191,6 +196,7 @@ OPENERS = {
     "kbmcp/server.py": "the null device",
     "kbmcp/resources/pages.py": "the license of the installed package",
     "kbcli/commands/demo.py": "the example project",
+    "kbweb/server/opening.py": "the file that leads the user's browser to the explorer",
     "kbweb/rendering.py": "styles and scripts of the installed package",
     "kbcli/terminal/history.py": "what was typed at a prompt",
     "kbcli/commands/export.py": "what else is in the folder that it writes",

@@ -41,8 +41,9 @@ def run(
 ) -> None:
     """Show which entities lead to which others, and which to none.
 
-    It is a traceability matrix: for each entity of a type, what the edges of a path lead to. A requirement may say with a reason that an aspect does not apply to it: its row is then no hole in the matrix of
-    specified_by, verified_by or ^implements. Retired entities are left out.
+    It is a traceability matrix: for each entity of a type, what the edges of a path lead to. A requirement may say with
+    a reason that an aspect does not apply to it: its row is then no hole in the matrix of specified_by, verified_by or
+    ^implements. Retired entities are left out.
     """
     from kbcli.invocation.bounds import check_format, table_format
     from kbcli.invocation.points import read_as_of, refuse_empty

@@ -50,6 +50,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "coverage": Listed("coverage", "Show which requirements are specified, verified and implemented."),
     "matrix": Listed("matrix", "Show which entities lead to which others, and which to none."),
     "report": Listed("report", "Write the state of the branch as one HTML file."),
+    "ui": Listed("ui", "Show the branch in the browser, live."),
     "impact": Listed("impact", "Show what a change affects, and which tests to run."),
     "graph": Listed("graph", "Draw a part of the graph as Mermaid, DOT or SVG."),
     "log": Listed("log", "Show what changed, newest first."),
@@ -84,7 +85,7 @@ COMMANDS: Final[dict[str, Listed]] = {
 TASKS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": ("init", "demo", "uninstall"),
     "Keep the store in step with the files": ("sync", "sources", "watch", "status"),
-    "Find and show": ("query", "show", "prime", "kip", "prolog", "dml", "impact", "graph", "schema"),
+    "Find and show": ("query", "show", "prime", "kip", "prolog", "dml", "impact", "graph", "ui", "schema"),
     "Change facts by hand": ("new", "set", "rename", "link", "unlink", "confirm", "apply", "delete", "review", "id"),
     "Find what is missing or wrong": ("check", "coverage", "matrix", "report", "results"),
     "Show the history, and undo": ("log", "diff", "revert", "rollback"),

@@ -142,6 +142,10 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb report --out report.html", "one file, to look at or to send"),
         ("kb report --since v1.2 --format md --out -", "what changed since a release, for the summary of a job"),
     ),
+    "ui": (
+        ("kb ui", "look at the branch"),
+        ("kb ui --no-open --port 8710", "print the address, for a browser that is elsewhere on this machine"),
+    ),
     "impact": (
         ("kb impact REQ-1", "what a change of it affects, and which tests to run"),
         ("kb impact src/shop.py:42", "the same of the symbol around a line"),

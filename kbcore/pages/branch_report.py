@@ -76,14 +76,10 @@ def read_report(view: View, branch: str, check: CheckReport, of_files: CodeOwner
     covered = coverage.read(view.rows, None)
     conflicts = tuple(find_conflicts(view))
     ids = [row[0] for row in view.rows("select id from node order by id", [])]
-    [(at, commit)] = view.rows(
-        "select coalesce(max(written_at), ''), coalesce(max_by(commit, seq), '') from record", []
-    )
     return BranchReport(
         branch,
         view.seq,
-        at,
-        commit,
+        *read_last_record(view),
         read_overview(view, covered, check, conflicts),
         covered,
         group_requirements(view, covered, of_files),
@@ -92,6 +88,14 @@ def read_report(view: View, branch: str, check: CheckReport, of_files: CodeOwner
         conflicts,
         read_entity_pages(view, ids, check),
     )
+
+
+def read_last_record(view: View) -> tuple[str, str]:
+    """Return the time of the last record, and the last commit that one was recorded at, "" where there is none."""
+    [(at, commit)] = view.rows(
+        "select coalesce(max(written_at), ''), coalesce(max_by(commit, seq), '') from record", []
+    )
+    return at, commit
 
 
 def group_requirements(

@@ -160,6 +160,7 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "agents hook": [("agents", "hook", "codex", "session-start")],
     **dict.fromkeys(("agents install", "agents remove", "agents check", "agents print"), NO_STORE),
     "uninstall": "It reads no store, and removes files.",
+    "ui": NO_END,
     "mcp": NO_END,
     "mcp install": NO_STORE,
     "branch restore": NO_STORE,

@@ -9,6 +9,7 @@ import csv
 import datetime as dt
 import io
 import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kbcore.errors import InvalidQuery
@@ -29,8 +30,13 @@ _MADE: Final = dt.datetime(1980, 1, 1)  # noqa: DTZ001 - the format knows no tim
 
 def to_csv(graph: Graph) -> bytes:
     """Return the table as CSV, in which no cell is a formula for a spreadsheet."""
+    return csv_of(_rows(graph))
+
+
+def csv_of(rows: Iterable[Sequence[str]]) -> bytes:
+    """Return rows as CSV, in which no cell is a formula for a spreadsheet."""
     out = io.StringIO()
-    for row in _rows(graph):
+    for row in rows:
         line = io.StringIO()
         # With this ending of lines a carriage return is in quotes, which a reader takes for the end of a row else.
         csv.writer(line, lineterminator="\r\n").writerow([csv_cell(cell) for cell in row])
@@ -39,7 +45,15 @@ def to_csv(graph: Graph) -> bytes:
 
 
 def to_xlsx(graph: Graph) -> bytes:
-    """Return the table as a workbook. Raises: ``InvalidQuery`` where the package that writes them is not installed."""
+    """Return the table as a workbook. Raises: as ``workbook_of``."""
+    return workbook_of(_rows(graph, _NOT_IN_WORKBOOKS), "Entities")
+
+
+def workbook_of(rows: Iterable[Sequence[str]], name: str) -> bytes:
+    """Return rows as a workbook of one sheet. A cell that a workbook cannot hold is left out.
+
+    Raises: ``InvalidQuery`` where the package that writes them is not installed.
+    """
     try:
         import xlsxwriter  # type: ignore[import-untyped] # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -48,10 +62,10 @@ def to_xlsx(graph: Graph) -> bytes:
     out = io.BytesIO()
     with xlsxwriter.Workbook(out, {"in_memory": True}) as book:
         book.set_properties({"created": _MADE})
-        sheet = book.add_worksheet("Entities")
-        for number, row in enumerate(_rows(graph, _NOT_IN_WORKBOOKS)):
+        sheet = book.add_worksheet(name)
+        for number, row in enumerate(rows):
             for column, cell in enumerate(row):
-                if cell and len(cell) <= _MOST_CELL_CHARS:
+                if cell and len(cell) <= _MOST_CELL_CHARS and not _NOT_IN_WORKBOOKS.search(cell):
                     sheet.write_string(number, column, cell)
     return out.getvalue()
 

@@ -1,0 +1,67 @@
+"""What a page shows, as a file: CSV, a workbook, Markdown, JSON, and SVG of a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kbcore.errors import InvalidQuery
+from kbcore.query.exchange.tables import csv_of, workbook_of
+from kbcore.text.escaping import escape_controls, in_quotes, json_text
+from kbweb.rendering import shown
+from kbweb.server.pages import Page, Table
+
+KINDS: Final[Mapping[str, str]] = {
+    "csv": "text/csv; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "md": "text/markdown; charset=utf-8",
+    "json": "application/json",
+    "svg": "image/svg+xml",
+}
+"""The media types of the formats."""
+
+
+def formats_of(page: Page) -> list[str]:
+    """Return the formats in which a page can be exported."""
+    return [*(("csv", "xlsx", "md", "json") if page.table else ()), *(("svg",) if page.picture else ())]
+
+
+def exported(page: Page, format_: str) -> bytes:
+    """Return what a page shows in a format. Raises: ``InvalidQuery`` for a format that it does not have."""
+    if format_ not in formats_of(page):
+        hint = f"Choose of {', '.join(formats_of(page)) or 'none: this page has no export'}."
+        raise InvalidQuery(f"This page has no export as {in_quotes(format_)}.", hint=hint)
+    if format_ == "svg" or page.table is None:
+        return page.picture.encode()
+    return _WRITERS[format_](page.table)
+
+
+def _texts(table: Table) -> list[list[str]]:
+    return [[*table.names], *([cell if isinstance(cell, str) else shown(cell) for cell in row] for row in table.rows)]
+
+
+def _markdown(table: Table) -> bytes:
+    lines = [[_cell(one) for one in row] for row in _texts(table)]
+    head, *rows = [f"| {' | '.join(row)} |\n" for row in lines]
+    return "".join([head, f"|{' --- |' * len(table.names)}\n", *rows]).encode()
+
+
+def _cell(text: str) -> str:
+    """Return a text as a cell of Markdown, in which nothing is markup or HTML."""
+    plain = escape_controls(text)
+    for one in "\\`*_[]<>|&#":
+        plain = plain.replace(one, f"&#{ord(one)};" if one in "<>&" else f"\\{one}")
+    return plain
+
+
+def _json(table: Table) -> bytes:
+    rows: list[dict[str, Any]] = [dict(zip(table.names, row, strict=True)) for row in table.rows]
+    return f"{json_text(rows, 2)}\n".encode()
+
+
+_WRITERS: Final[Mapping[str, Callable[[Table], bytes]]] = {
+    "csv": lambda table: csv_of(_texts(table)),
+    "xlsx": lambda table: workbook_of(_texts(table), "KB"),
+    "md": _markdown,
+    "json": _json,
+}

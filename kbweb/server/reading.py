@@ -1,0 +1,244 @@
+"""The branch as the explorer reads it: opened for each request, at its head with what the files say, or at a point.
+
+What is costly to find of a state is kept until that state, or a setting, is another one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from kbcore import limits
+from kbcore.checks import run_checks
+from kbcore.errors import KBError, NotFound
+from kbcore.pages.branch_report import group_requirements
+from kbcore.pages.overview import Overview, read_overview
+from kbcore.query import coverage
+from kbcore.query.conflicts import Conflict, find_conflicts
+from kbcore.query.coverage import By, CoverageGroup, Covered
+from kbcore.rules import CheckReport
+from kbcore.store import branches
+from kbcore.store.branch_store import BranchStore
+from kbcore.store.history.moment import meant
+from kbcore.store.history.when import point_in
+from kbcore.store.pool import Machine, StorePool
+from kbcore.store.settings_files import RULES
+from kbcore.store.workspace import Workspace, open_workspace
+from kbcore.store.write_request import Author
+from kbcore.sync.code_owners import code_owners
+from kbcore.sync.overlay import FileState, WorktreeFiles, as_of
+from kbcore.view.scratch_copy import scratch_copy
+from kbcore.view.view import View
+from kbcore.watch.changed_paths import listen
+
+T = TypeVar("T")
+
+_KEPT_COPIES: Final = 2
+"""Copies of earlier states that are kept for the next request."""
+_KEPT_SUMMARIES: Final = 6
+_SUMMARY_S: Final = 60.0
+"""Rules also look at files that no extractor reads: after so long they are run again."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where the explorer reads: a folder of the repository, the branch that is named (None: that of HEAD), by whom."""
+
+    start: Path
+    branch: str | None
+    machine: Machine
+    author: Author
+    git_places: Mapping[str, Any] = {}
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """The branch of one request."""
+
+    workspace: Workspace
+    store: BranchStore
+    choice: branches.Choice
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+        return self.choice.branch
+
+
+class State(msgspec.Struct, frozen=True):
+    """A state of a branch: a view of it, and how it relates to the files. ``head`` is the seq of the last record.
+
+    ``recorded`` is a view of the head, for what reads history; of the head itself it is the same one.
+    """
+
+    branch: Branch
+    view: View
+    recorded: View
+    files: FileState
+
+    @property
+    def seq(self) -> int:
+        """Return the seq of the state."""
+        return self.view.recorded_seq
+
+    @property
+    def head(self) -> int:
+        """Return the seq of the last record of the branch."""
+        return self.recorded.recorded_seq
+
+    @property
+    def at(self) -> int | None:
+        """Return the seq for a statement on ``recorded``, None for the head."""
+        return self.seq if self.files.is_past else None
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What the overview of a state needs, and the pages that it leads to."""
+
+    overview: Overview
+    covered: Covered
+    groups: Mapping[By, list[CoverageGroup]]
+    check: CheckReport
+    conflicts: tuple[Conflict, ...]
+
+
+class Reader:
+    """Reads the branch for all requests of a process, from any number of threads."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._pool = StorePool()
+        self.files = WorktreeFiles(listen)
+        self._copies = _Copies()
+        self._gate = threading.Lock()
+        """Held while a summary is made: who waits for it would make the same."""
+        self._summaries: list[tuple[tuple[Any, ...], float, Summary]] = []
+
+    def close(self) -> None:
+        """Close what is open."""
+        self._copies.close()
+        self.files.close()
+        self._pool.close()
+
+    def branch(self) -> Branch:
+        """Return the branch as it is found now. Raises: as ``open_workspace`` and ``branches.open_to_read``."""
+        workspace = open_workspace(self.place.start, self.place.machine, self._pool, **self.place.git_places)
+        store, choice, _ = branches.open_to_read(workspace, self.place.branch)
+        return Branch(workspace, store, choice)
+
+    def read(self, at: str, use: Callable[[State], T]) -> T:
+        """Return ``use(state)`` of the head with what the files say, or of the point that ``at`` means.
+
+        Raises: as ``branch``; as ``point_in`` and ``meant``; what ``use`` raises. Remedies name the branch.
+        """
+        branch = self.branch()
+        try:
+            if not at:
+                return self.files.read(
+                    branch.workspace,
+                    branch.name,
+                    lambda view, files: use(State(branch, view, view, files)),
+                    time_s=limits.FILES_S,
+                )
+            point = point_in(branch.workspace, branch.name, at, is_local=True)
+
+            def past(view: View) -> T:
+                found = meant(view, point)
+                files = as_of(found.seq, found.said)
+                return self._copies.use(view, found.seq, lambda copy: use(State(branch, copy, view, files)))
+
+            return branch.store.read(past)
+        except KBError as error:
+            error.locate_remedies(lambda text: branch.workspace.located(text, self.place.branch))
+            raise
+
+    def mark(self) -> dict[str, Any]:
+        """Return what differs when a page of the head would: the branch, its last record, and the changed files."""
+        branch = self.branch()
+        head = branch.store.head()
+        files = self.files.state(branch.workspace, branch.name, time_s=limits.FILES_S)
+        return {"branch": branch.name, "seq": head.seq, "hash": head.hash, "files": files.mark}
+
+    def summary(self, state: State) -> Summary:
+        """Return the summary of a state, which is found once. Raises: as ``run_checks``."""
+        key, now_s = _key_of(state), state.branch.workspace.machine.clock.monotonic_s
+        with self._gate:
+            known = self._kept(key, now_s())
+            if known is not None:
+                return known
+            found = _read_summary(state)
+            others = [one for one in self._summaries if one[0] != key]
+            self._summaries = [*others, (key, now_s(), found)][-_KEPT_SUMMARIES:]
+        return found
+
+    def report_on(self, state: State, id_: str) -> CheckReport | None:
+        """Return what rules find in an entity: those of the project too where they were run; None for the past."""
+        if state.files.is_past:
+            return None
+        workspace = state.branch.workspace
+        known = self._kept(_key_of(state), workspace.machine.clock.monotonic_s())
+        if known is not None:
+            return known.check
+        return run_checks(workspace, state.view, branch=state.branch.name, ids=[id_], is_own=True)
+
+    def _kept(self, key: tuple[Any, ...], now_s: float) -> Summary | None:
+        return next(
+            (one for known, made_s, one in self._summaries if known == key and now_s < made_s + _SUMMARY_S), None
+        )
+
+
+def _key_of(state: State) -> tuple[Any, ...]:
+    """Return all that decides what the summary of a state is, but for the files that rules look at."""
+    workspace, view = state.branch.workspace, state.view
+    return (
+        (state.branch.name, view.basis.store_id, view.basis.sum, view.seq, view.overlay_mark, state.files.is_past),
+        (workspace.config, workspace.schema, workspace.texts_in(RULES), workspace.baseline_text),
+        code_owners(workspace, state.branch.name),
+    )
+
+
+def _read_summary(state: State) -> Summary:
+    workspace, view = state.branch.workspace, state.view
+    covered = coverage.read(view.rows, None)
+    # The rules of a project may read files, which are not those of an earlier state.
+    check = run_checks(workspace, view, branch=state.branch.name, is_own=state.files.is_past)
+    conflicts = tuple(find_conflicts(view))
+    owners = code_owners(workspace, state.branch.name)
+    overview = read_overview(view, covered, check, conflicts)
+    return Summary(overview, covered, group_requirements(view, covered, owners), check, conflicts)
+
+
+class _Copies:
+    """Copies of earlier states, the last ones that were asked for. One request at a time uses a copy."""
+
+    def __init__(self) -> None:
+        self._gate = threading.Lock()
+        self._kept: dict[tuple[str, str, int], tuple[View, ExitStack]] = {}
+
+    def use(self, view: View, seq: int, use: Callable[[View], T]) -> T:
+        """Return ``use(copy)`` of a copy of a view as of a seq. Raises: as ``scratch_copy``; what ``use`` raises."""
+        key = (view.recorded.store_id, view.recorded.sum, seq)
+        with self._gate:
+            found = self._kept.pop(key, None)
+            if found is None:
+                while len(self._kept) >= _KEPT_COPIES:
+                    self._kept.pop(next(iter(self._kept)))[1].close()
+                stack = ExitStack()
+                found = stack.enter_context(scratch_copy(view, seq)), stack
+            self._kept[key] = found
+            return use(found[0])
+
+    def close(self) -> None:
+        """Remove the copies."""
+        with self._gate:
+            for _, stack in self._kept.values():
+                stack.close()
+            self._kept.clear()
+
+
+def not_there(what: str) -> NotFound:
+    """Return the error for a page that does not exist."""
+    return NotFound(f"There is no page {what}.", hint="Choose one from the top of the page.")

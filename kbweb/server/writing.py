@@ -1,0 +1,96 @@
+"""What a form of the explorer writes: by the same changesets as every other client, and only with `kb ui --write`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from kbcore.editing.documents import WriteTarget
+from kbcore.errors import InvalidQuery, StaleBase
+from kbcore.model import changeset
+from kbcore.store import branches
+from kbcore.store.history.undo import UndoOptions
+from kbcore.store.history.when import is_seq
+from kbcore.text.escaping import in_quotes
+from kbweb.server.asked import Asked
+from kbweb.server.reading import Reader
+
+FIELDS: Final = ("title", "status", "owner", "priority", "severity", "tags")
+"""The fields that a form sets beside attributes."""
+_MAX_SEQ: Final = 100_000_000
+_LISTS: Final = frozenset({"tags"})
+
+
+def edit_entity(reader: Reader, key: str, asked: Asked) -> str:
+    """Set a field of an entity, or state or remove an edge from it, as the form asks; return the path of its page.
+
+    Raises: ``InvalidQuery``; ``StaleBase`` where the branch has changed since the page was shown; as
+    ``WriteTarget.apply``.
+    """
+    action = asked.one("action")
+    if action not in _ACTIONS:
+        hint = f"Choose of {', '.join(_ACTIONS)}."
+        raise InvalidQuery(f"{in_quotes(action)} is nothing that a form does.", hint=hint)
+    target = _target(reader)
+    _check_seq(reader, asked)
+    target.apply(_ACTIONS[action](key, asked))
+    return f"/entity/{quote(key, safe='')}"
+
+
+def revert_record(reader: Reader, key: str, asked: Asked) -> str:
+    """Undo a record as its preview showed it; return the path of the new one. Raises: as ``edit_entity``."""
+    if not is_seq(key):
+        raise InvalidQuery(f"{in_quotes(key)} is no record.", hint="A record is named by its seq, such as 12.")
+    target = _target(reader)
+    _check_seq(reader, asked)
+    return f"/record/{target.revert([int(key)], UndoOptions()).seq}"
+
+
+def _target(reader: Reader) -> WriteTarget:
+    branch = reader.branch()
+    branches.for_writing(branch.workspace, branch.choice, lambda _: None)
+    reading = reader.files.reading(branch.workspace, branch.name)
+    return WriteTarget(branch.workspace, branch.name, reader.place.author, reading, branch.choice.follows_head)
+
+
+def _check_seq(reader: Reader, asked: Asked) -> None:
+    """Refuse a form of a page that shows an earlier state. Raises: ``StaleBase``."""
+    shown, now = asked.number("seq", 0, _MAX_SEQ), reader.branch().store.head().seq
+    if shown != now:
+        message = f"The branch has changed since the page was shown: it was at seq {shown}, and is at seq {now}."
+        raise StaleBase(message, hint="Nothing was written. Go back, reload the page, and decide again.")
+
+
+def _set(key: str, asked: Asked) -> changeset.Changeset:
+    field, text = asked.one("field"), asked.one("value")
+    if not field:
+        raise InvalidQuery("field is empty.", hint="Name the field or attribute to set.")
+    value: Any = [one.strip() for one in text.split(",") if one.strip()] if field in _LISTS else text or None
+    item = {"id": key, field: value} if field in FIELDS else {"id": key, "attributes": {field: value}}
+    request = {"entities": [item], "expected_seq": asked.number("seq", 0, _MAX_SEQ)}
+    return changeset.parse({**request, "message": f"set {field} of {key}"})
+
+
+def _edge(key: str, asked: Asked) -> dict[str, Any]:
+    name, _, kind = asked.one("edge").partition(":")
+    return {"type": name, "from": key, "to": asked.one("to"), **({"kind": kind} if kind else {})}
+
+
+def _link(key: str, asked: Asked) -> changeset.Changeset:
+    edge = _edge(key, asked)
+    message = f"link {key} {edge['type']} {edge['to']}"
+    seq = asked.number("seq", 0, _MAX_SEQ)
+    return changeset.parse({"edges": [edge], "message": message, "expected_seq": seq})
+
+
+def _unlink(key: str, asked: Asked) -> changeset.Changeset:
+    edge = _edge(key, asked)
+    return changeset.parse_deletion({"edges": [edge], "message": f"unlink {key} {edge['type']} {edge['to']}"})
+
+
+_ACTIONS: Final[Mapping[str, Callable[[str, Asked], changeset.Changeset]]] = {
+    "set": _set,
+    "link": _link,
+    "unlink": _unlink,
+}

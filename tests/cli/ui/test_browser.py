@@ -1,0 +1,262 @@
+"""``kb ui`` in a real browser: keyboard, history, live pages, time; nothing leaves loopback or breaks the policy."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.cli.ui.test_pages import HOSTILE, PAGES, apply
+from tests.support.browser.chromium import chromium
+from tests.support.processes.explorer import Explorer
+
+SOON_MS = 10_000
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def root(models, tmp_path_factory):
+    made = shutil.copytree(models / "synced", tmp_path_factory.mktemp("browser") / "repo", symlinks=True)
+    apply(made, {"id": "REQ-9", "type": "req", "title": "Pay", "status": "open", "tags": ["money"]}, actor="ann")
+    hostile = [
+        {
+            "id": f"H-{number}",
+            "type": "req",
+            "title": text,
+            "status": "open",
+            "owner": text[:200],
+            "attributes": {"note": text},
+        }
+        for number, text in enumerate(HOSTILE)
+    ]
+    apply(made, *hostile, actor=HOSTILE[0])
+    apply(made, {"id": "REQ-9", "type": "req", "title": "Pay at once", "status": "open"})
+    return made
+
+
+@pytest.fixture(scope="module")
+def explorer(root):
+    with Explorer(root, opens=False) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def opened(browser, explorer):
+    """The context of the browser that has opened the explorer; what it asked for, and what it complained of."""
+    context = browser.new_context()
+    context.add_init_script(
+        "document.addEventListener('securitypolicyviolation', (e) => console.error('CSP ' + e.blockedURI))"
+    )
+    first = context.new_page()
+    first.goto(explorer.url)
+    first.wait_for_url(f"{explorer.origin}{explorer.base}/")
+    first.close()
+    return context
+
+
+@pytest.fixture
+def page(opened):
+    made = opened.new_page()
+    made.set_default_timeout(SOON_MS)
+    made.asked, made.faults = [], []
+    made.on("request", lambda one: made.asked.append(one.url))
+    made.on("console", lambda one: made.faults.append(one.text) if one.type == "error" else None)
+    made.on("pageerror", lambda one: made.faults.append(str(one)))
+    made.on("dialog", lambda one: (made.faults.append("dialog"), one.dismiss()))
+    yield made
+    made.close()
+
+
+def place(explorer, path):
+    return f"{explorer.origin}{explorer.base}{path}"
+
+
+def test_no_page_breaks_the_policy_or_asks_anything_beyond_loopback(page, explorer):
+    for path in [*PAGES, "/entities?text=alert", *(f"/entity/H-{number}" for number in range(len(HOSTILE)))]:
+        page.goto(place(explorer, path))
+
+    assert page.faults == []
+    assert {urlsplit(one).netloc for one in page.asked} == {f"127.0.0.1:{explorer.port}"}
+
+
+def test_stored_text_is_shown_as_it_is(page, explorer):
+    for number, text in enumerate(HOSTILE):
+        page.goto(place(explorer, f"/entity/H-{number}"))
+        assert page.locator(".title").inner_text() == text
+    page.locator("input[type=search]").press_sequentially("alert")
+    page.locator("#suggested li").first.wait_for()
+    assert page.faults == []
+
+
+def test_all_is_reached_by_keyboard(page, explorer):
+    page.goto(place(explorer, "/"))
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    names = []
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        names.append(page.evaluate("document.activeElement.textContent"))
+    assert names[0] == "Overview"
+    assert names[-1] == "Activity"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/activity")
+    page.keyboard.press("/")
+    page.keyboard.type("pay")
+    page.locator("#suggested a").first.wait_for()
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.textContent") == "REQ-9"
+    page.keyboard.press("Escape")
+    assert page.locator("#suggested").is_hidden()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/entities?text=pay")
+
+
+def test_each_control_has_a_name_and_each_page_one_title(page, explorer):
+    for path in PAGES:
+        page.goto(place(explorer, path))
+        nameless = page.evaluate(
+            "[...document.querySelectorAll('input:not([type=hidden]), select, button, a, summary')]"
+            ".filter((one) => !(one.labels?.length || one.textContent.trim() || one.ariaLabel)).length"
+        )
+        assert nameless == 0, path
+        assert page.title().endswith(": KB")
+
+
+def test_the_back_button_restores_filters_and_links_stay(page, explorer):
+    page.goto(place(explorer, "/entities"))
+    page.locator("main select[name=type]").select_option("req")
+    page.get_by_label("Tag", exact=True).fill("money")
+    page.get_by_role("button", name="Find", exact=True).click()
+    page.get_by_role("link", name="REQ-9").click()
+    page.wait_for_url("**/entity/REQ-9")
+    page.go_back()
+    assert page.get_by_label("Tag", exact=True).input_value() == "money"
+    address = page.url
+    page.goto(place(explorer, "/"))
+    page.goto(address)
+    assert page.locator("tbody th").all_inner_texts() == ["REQ-9"]
+
+
+def test_the_time_slider_is_kept_by_every_link(page, explorer):
+    page.goto(place(explorer, "/entities?tag=money"))
+    page.locator(".time summary").click()
+    page.locator(".time input[type=range]").fill("1")
+    assert page.locator(".time output").inner_text() == "1"
+    page.get_by_role("button", name="Show this record").click()
+    page.get_by_text("as of seq 1").wait_for()
+    assert page.url.endswith("?tag=money&at=1")
+    assert page.locator("tbody th").count() == 0
+    page.get_by_role("link", name="Overview").click()
+    page.wait_for_url("**/?at=1")
+    page.get_by_role("link", name="Show the present").click()
+    page.wait_for_url(f"**{explorer.base}/")
+
+
+def test_the_preview_of_a_revert_is_a_difference(page, explorer):
+    page.goto(place(explorer, "/record/4"))
+    page.get_by_role("link", name="What its revert would change").click()
+    assert page.locator("del").all_inner_texts() == ["Pay at once"]
+    assert page.locator("ins").all_inner_texts() == ["Pay"]
+
+
+def test_a_picture_can_be_made_larger(page, explorer):
+    page.goto(place(explorer, "/entity/REQ-1"))
+    width = page.locator(".picture svg").get_attribute("width")
+    page.get_by_role("button", name="Larger").click()
+    assert float(page.locator(".picture svg").get_attribute("width")) > float(width)
+
+
+def test_all_pages_work_without_javascript_and_at_320_px(browser, opened, explorer):
+    state = opened.storage_state()
+    context = browser.new_context(
+        java_script_enabled=False, storage_state=state, viewport={"width": 320, "height": 640}
+    )
+    page = context.new_page()
+    for path in PAGES:
+        page.goto(place(explorer, path))
+        assert page.locator("h1").is_visible()
+        assert page.locator("body").bounding_box()["width"] <= 320, path
+    page.goto(place(explorer, "/"))
+    page.locator("input[type=search]").fill("pay")
+    page.locator("input[type=search]").press("Enter")
+    assert "REQ-9" in page.locator("tbody").inner_text()
+    context.close()
+
+
+def test_a_page_is_shown_anew_within_a_second_of_kb_apply(page, explorer, root):
+    page.goto(place(explorer, "/entities?type=req&status=draft"))
+    page.wait_for_timeout(500)
+    apply(root, {"id": "REQ-77", "type": "req", "title": "Told", "status": "draft"})
+    applied_s = time.monotonic()
+    page.get_by_role("link", name="REQ-77").wait_for()
+
+    assert time.monotonic() - applied_s < 1
+    assert "has changed" in page.locator("#news").inner_text()
+    page.get_by_label("Tag", exact=True).focus()
+    apply(root, {"id": "REQ-78", "type": "req", "title": "Later", "status": "draft"})
+    page.get_by_text("Reload the page").wait_for()
+    assert page.get_by_role("link", name="REQ-78").count() == 0
+
+
+def test_forms_write_what_is_right_and_name_what_is_wrong(browser, models, tmp_path):
+    made = shutil.copytree(models / "synced", tmp_path / "repo", symlinks=True)
+    apply(made, {"id": "REQ-9", "type": "req", "title": "Pay", "status": "open"})
+    with Explorer(made, "--write", opens=False) as writing:
+        context = browser.new_context()
+        page = context.new_page()
+        page.set_default_timeout(SOON_MS)
+        page.goto(writing.url)
+        page.wait_for_url(f"{writing.origin}{writing.base}/")
+        page.goto(place(writing, "/entity/REQ-9"))
+        page.get_by_label("Field").fill("title")
+        page.get_by_label("Value").fill("Pay 😀 <b>")
+        page.get_by_role("button", name="Set").click()
+        page.get_by_text("Pay 😀 <b>").first.wait_for()
+        page.get_by_label("Edge").fill("depends_on")
+        page.get_by_label("To", exact=True).fill("REQ-99")
+        page.get_by_role("button", name="State the edge").click()
+        page.get_by_text("REQ-99").first.wait_for()
+        assert "Nothing was written" in page.locator("main").inner_text() or page.locator("code").count()
+        page.goto(place(writing, "/record/3/revert"))
+        page.get_by_role("button", name="Revert record 3").click()
+        page.get_by_role("heading", name="Record 4").wait_for()
+        context.close()
+
+
+def test_a_page_of_another_port_reads_nothing(browser, opened, explorer, tmp_path):
+    import http.server
+    import threading
+
+    (tmp_path / "index.html").write_text("<p>other</p>")
+    served = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), lambda *given: http.server.SimpleHTTPRequestHandler(*given, directory=str(tmp_path))
+    )
+    threading.Thread(target=served.serve_forever, daemon=True).start()
+    try:
+        page = opened.new_page()
+        seen = []
+        page.on("request", lambda one: seen.append(one.all_headers()))
+        page.goto(f"http://127.0.0.1:{served.server_port}/")
+        assert not any("cookie" in one for one in seen)
+        got = page.evaluate(
+            "(place) => fetch(place, {credentials: 'include'}).then((one) => one.text()).catch(() => 'refused')",
+            place(explorer, "/entities"),
+        )
+        assert got == "refused"
+        page.evaluate(
+            "(place) => { const one = document.createElement('iframe'); one.src = place; document.body.append(one); }",
+            place(explorer, "/entities"),
+        )
+        page.wait_for_timeout(300)
+        assert all("REQ-1" not in frame.content() for frame in page.frames)
+        page.close()
+    finally:
+        served.shutdown()
+        served.server_close()
