@@ -54,7 +54,7 @@ FLOORS = {
         invocation
         views
         input check kip prolog demo
-        dml
+        dml prove
         commands
         app
     """,
@@ -133,6 +133,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcli/clients/trial.py",
         "kbcore/storage/bug_reports.py",
         "kbcli/commands/demo.py",
+        "kbcli/commands/prove.py",
         "kbcli/views/listing.py",
     ),
     "xml": (
@@ -192,6 +193,9 @@ OPENERS = {
     "kbmcp/resources/pages.py": "the license of the installed package",
     "kbcli/demo/project.py": "the example project",
     "kbcli/commands/demo.py": "the folder of the example project",
+    "kbcli/prove/scene.py": "scratch repositories",
+    "kbcli/prove/report.py": "the stored run of the documentation",
+    "kbcli/prove/run.py": "the version of an installed program",
     "kbweb/rendering.py": "styles and scripts of the installed package",
     "kbcli/terminal/history.py": "what was typed at a prompt",
     "kbcli/commands/export.py": "what else is in the folder that it writes",
