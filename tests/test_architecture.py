@@ -54,7 +54,7 @@ FLOORS = {
         invocation
         views
         input check kip prolog demo
-        dml
+        dml prove
         commands
         app
     """,
@@ -102,7 +102,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcore/logic/engine/",
         "kbcore/view/sandbox.py",
         "kbcore/sync/workers.py",
-        "kbcli/commands/demo.py",
+        "kbcli/demo/project.py",
         "kbcli/terminal/pager.py",
         "kbcli/terminal/editor.py",
         "kbcli/clients/trial.py",
@@ -111,7 +111,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcore/logic/engine/installation.py",
         "kbmcp/resources/pages.py",
         "kbcli/invocation/command_tree.py",
-        "kbcli/commands/demo.py",
+        "kbcli/demo/project.py",
         "kbcli/dml/tools_file.py",
         "kbcore/text/embedding.py",
         "kbcore/extract/registry.py",
@@ -137,6 +137,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcli/clients/trial.py",
         "kbcore/storage/bug_reports.py",
         "kbcli/commands/demo.py",
+        "kbcli/commands/prove.py",
         "kbcli/views/listing.py",
     ),
     "xml": (
@@ -195,7 +196,11 @@ OPENERS = {
     "kbcli/invocation/signals.py": "the null device",
     "kbmcp/server.py": "the null device",
     "kbmcp/resources/pages.py": "the license of the installed package",
-    "kbcli/commands/demo.py": "the example project",
+    "kbcli/demo/project.py": "the example project",
+    "kbcli/commands/demo.py": "the folder of the example project",
+    "kbcli/prove/scene.py": "scratch repositories",
+    "kbcli/prove/report.py": "the stored run of the documentation",
+    "kbcli/prove/run.py": "the version of an installed program",
     "kbweb/server/opening.py": "the file that leads the user's browser to the explorer",
     "kbweb/rendering.py": "styles and scripts of the installed package",
     "kbcli/terminal/history.py": "what was typed at a prompt",

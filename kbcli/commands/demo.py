@@ -9,32 +9,25 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import typer
 
-from kbcli.demo import tour
+from kbcli.demo import project, tour
 from kbcli.invocation.context import session_of
 from kbcli.terminal.output import Output
-from kbcore.errors import GitUnusable, InvalidQuery
+from kbcore.errors import InvalidQuery
 from kbcore.text.escaping import escape_controls, escape_lines
 
 if TYPE_CHECKING:
     from kbcli.demo import client
 
-EXAMPLE: Final = ("resources", "demo")
-BRANCH: Final = "main"
 FAILED: Final = 1
-_WAIT_S: Final = 120.0
-_IDENTITY: Final = (("user.name", "Leila Haddad"), ("user.email", "leila@waymark.example"), ("commit.gpgsign", "false"))
 _PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = {
     "kb": (sys.executable, "-m", "kbcli.app"),
     "kb-mcp": (sys.executable, "-m", "kbmcp.server"),
@@ -59,8 +52,8 @@ def run(
     """Show KB at work on an example project, in a directory of its own, which stays for you to look around in."""
     session = session_of(ctx)
     home = _place(session.start, into)
-    child_env = _child_env(session.env, home)
-    _set_up(home, child_env)
+    child_env = project.child_env(session.env, home)
+    project.set_up(home, child_env)
     guide = _Guide(session.output, home, child_env, _program(session.env))
     failures = [step for part in tour.PARTS for step in guide.take(part) if not step.is_expected]
     guide.close(failures)
@@ -80,80 +73,11 @@ def _place(start: Path, into: str | None) -> Path:
     return home
 
 
-def _child_env(env: Mapping[str, str], home: Path) -> dict[str, str]:
-    """Return the environment for the tour's processes: no setting of the user's for git or KB reaches them.
-
-    Their home folder is the git folder of the example, so that nothing is noted in the user's.
-    """
-    users = ("GIT_", "KB_", "XDG_")
-    kept = {name: value for name, value in env.items() if not name.startswith(users)}
-    programs = str(Path(sys.executable).parent)
-    return {
-        **kept,
-        "PATH": os.pathsep.join(filter(None, [programs, env.get("PATH", os.defpath)])),
-        "HOME": str(home / ".git"),
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-        "NO_COLOR": "1",
-    }
-
-
 def _program(env: Mapping[str, str]) -> str:
     """Return how the user calls ``kb``: by its name where PATH has it, else by its place."""
     beside = Path(sys.executable).parent / "kb"
     is_needed = shutil.which("kb", path=env.get("PATH", os.defpath)) is None and beside.is_file()
     return str(beside) if is_needed else "kb"
-
-
-def _set_up(home: Path, env: Mapping[str, str]) -> None:
-    """Copy the example project and make it a git repository with one commit.
-
-    Raises: ``GitUnusable``.
-    """
-    _copy(files("kbcli").joinpath(*EXAMPLE), home)
-    commands = [
-        ["git", "init", "--quiet"],
-        ["git", "symbolic-ref", "HEAD", f"refs/heads/{BRANCH}"],
-        *(["git", "config", name, value] for name, value in _IDENTITY),
-        ["git", "add", "--all"],
-        ["git", "commit", "--quiet", "-m", "Waymark as it is today"],
-    ]
-    for words in commands:
-        status, answer = _spawn(words, home, env)
-        if status:
-            raise GitUnusable(f"`{shlex.join(words)}` ended with status {status}: {escape_lines(answer.strip())}")
-
-
-def _copy(source: Traversable, target: Path) -> None:
-    """Copy a folder of the package, with the user's own permissions, whatever those of the installation are."""
-    target.mkdir(parents=True, exist_ok=True)
-    for item in source.iterdir():
-        if item.is_dir():
-            _copy(item, target / item.name)
-        else:
-            (target / item.name).write_bytes(item.read_bytes())
-
-
-def _spawn(words: list[str], home: Path, env: Mapping[str, str]) -> tuple[int, str]:
-    """Run a program to its end and return its status and all that it wrote.
-
-    Raises: ``GitUnusable`` when there is no such program; git is the only one that may be missing.
-    """
-    try:
-        ended = subprocess.run(
-            words,
-            cwd=home,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_WAIT_S,
-            check=False,
-        )
-    except FileNotFoundError as error:
-        raise GitUnusable(f"The program {words[0]!r} is not installed.", hint="Install git.") from error
-    return ended.returncode, ended.stdout.decode("utf-8", "backslashreplace")
 
 
 class _Guide:
@@ -208,7 +132,7 @@ class _Guide:
     def _command(self, step: tour.TourCommand) -> ShownStep:
         self._show(f"$ {step.line}")
         words = shlex.split(step.line)
-        status, answer = _spawn([*_PROGRAMS.get(words[0], words[:1]), *words[1:]], self._home, self._env)
+        status, answer = project.spawn([*_PROGRAMS.get(words[0], words[:1]), *words[1:]], self._home, self._env)
         self._answer(answer)
         is_expected = status == step.status and all(text in answer for text in step.shows)
         if status and status == step.status:

@@ -1,4 +1,4 @@
-"""A client for one conversation with an MCP server that it starts: what an agent's program does, for `kb demo`.
+"""A client of an MCP server that it starts, as the program of an agent is one: for `kb demo` and `kb prove`.
 
 The SDK's own client is used, over the server's real standard streams; nothing is shared with the server's process.
 """
@@ -6,13 +6,14 @@ The SDK's own client is used, over the server's real standard streams; nothing i
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import anyio
 import mcp_types as types
 import msgspec
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters
 
 TIMEOUT_S: Final = 60.0
@@ -36,10 +37,15 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 class ToolAnswer(msgspec.Struct, frozen=True):
-    """The result of a call: the JSON document of the answer's text, and whether it is an error."""
+    """The result of a call: the text of the answer."""
 
-    document: Any
+    text: str
     is_error: bool
+
+    @property
+    def document(self) -> Any:
+        """Return the JSON document that the text is."""
+        return json.loads(self.text)
 
 
 class ToolConversation(msgspec.Struct, frozen=True):
@@ -50,22 +56,43 @@ class ToolConversation(msgspec.Struct, frozen=True):
     answers: tuple[ToolAnswer, ...]
 
 
-def converse(server: Server, client_name: str, calls: Sequence[ToolCall]) -> ToolConversation:
-    """Start the server, list its tools, make the calls one after the other, and let it end."""
-    return anyio.run(_converse, server, client_name, calls)
+class Connection:
+    """A client that is connected to a server."""
+
+    def __init__(self, portal: BlockingPortal, client: Client) -> None:
+        self._portal = portal
+        self._client = client
+
+    @property
+    def protocol(self) -> str:
+        """Return the revision of the protocol."""
+        return self._client.protocol_version
+
+    def tools(self) -> list[types.Tool]:
+        """Return the tools that the server lists."""
+        return self._portal.call(self._client.list_tools).tools
+
+    def call(self, call: ToolCall) -> ToolAnswer:
+        """Call a tool, and wait for its answer."""
+        result = self._portal.call(self._client.call_tool, call.tool, call.arguments)
+        text = "".join(block.text for block in result.content if isinstance(block, types.TextContent))
+        return ToolAnswer(text, bool(result.is_error))
 
 
-async def _converse(server: Server, client_name: str, calls: Sequence[ToolCall]) -> ToolConversation:
+@contextmanager
+def connected(server: Server, client_name: str) -> Iterator[Connection]:
+    """Start the server, and let it end when the block is left."""
     parameters = StdioServerParameters(
         command=server.command, args=list(server.arguments), env=dict(server.env), cwd=server.cwd
     )
     info = types.Implementation(name=client_name, version="1.0")
-    async with Client(parameters, client_info=info, read_timeout_seconds=TIMEOUT_S) as client:
-        listed = await client.list_tools()
-        answers = [_answer(await client.call_tool(call.tool, call.arguments)) for call in calls]
-        return ToolConversation(client.protocol_version, tuple(tool.name for tool in listed.tools), tuple(answers))
+    client = Client(parameters, client_info=info, read_timeout_seconds=TIMEOUT_S)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(client) as opened:
+        yield Connection(portal, opened)
 
 
-def _answer(result: types.CallToolResult) -> ToolAnswer:
-    text = "".join(block.text for block in result.content if isinstance(block, types.TextContent))
-    return ToolAnswer(json.loads(text), bool(result.is_error))
+def converse(server: Server, client_name: str, calls: Sequence[ToolCall]) -> ToolConversation:
+    """Start the server, list its tools, make the calls one after the other, and let it end."""
+    with connected(server, client_name) as client:
+        listed = tuple(tool.name for tool in client.tools())
+        return ToolConversation(client.protocol, listed, tuple(client.call(call) for call in calls))

@@ -79,6 +79,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "uninstall": Listed("uninstall", "Take KB out of a repository."),
     "mcp": Listed("mcp", "Serve agents over MCP on standard input and output."),
     "demo": Listed("demo", "Show KB at work on an example project."),
+    "prove": Listed("prove", "Do 20 jobs of an agent, and count their calls and tokens."),
 }
 """In the order of the help. A command without help text is not listed."""
 
@@ -91,7 +92,7 @@ TASKS: Final[dict[str, tuple[str, ...]]] = {
     "Show the history, and undo": ("log", "diff", "revert", "rollback"),
     "Work with branches and other clones": ("share", "merge", "resolve", "push", "fetch", "branch", "gc"),
     "Take care of the store": ("sleep", "compact", "backup", "restore", "redact", "verify", "doctor", "export"),
-    "Work with git and agents": ("hooks", "agents", "mcp"),
+    "Work with git and agents": ("hooks", "agents", "mcp", "prove"),
     "Settings": ("config",),
 }
 """The tasks of commands. Commands without a task are listed last."""

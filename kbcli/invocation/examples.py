@@ -218,6 +218,10 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "config unset": (("kb config unset rules.orphans", "the default of the rule again"),),
     "schema": (("kb schema req", "the fields of a requirement"),),
     "demo": (("kb demo --into kb-demo", "set up an example project, and explore it"),),
+    "prove": (
+        ("kb prove --system kb", "what the jobs cost with KB"),
+        ("kb prove --job undo-hour", "one job, with each system"),
+    ),
 }
 """By the full name of the command: a line, and what it is for."""
 

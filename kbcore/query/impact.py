@@ -29,6 +29,8 @@ from kbcore.view.tables import Rows
 DECISION: Final = "adr"
 PARTS: Final = ("direct", "transitive", "tests", "related", "decisions")
 """The lists of an impact that hold entities."""
+FIELDS: Final = ("id", "type", "title", "status", "owner", "depth", "path", "verdict")
+"""The members of an entity in these lists."""
 
 
 class Affected(msgspec.Struct, frozen=True):
@@ -92,10 +94,16 @@ class _Edge(msgspec.Struct, frozen=True):
     is_binding: bool
 
 
-def impact_json(found: Impact, *, depth: int, limit: int) -> dict[str, Any]:
-    """Return the impact as JSON: at most ``limit`` of each part, and how many there are."""
-    parts = {name: getattr(found, name) for name in PARTS}
-    people = [one.as_json(limit) for one in found.people]
+def impact_json(
+    found: Impact, *, depth: int, limit: int, fields: Sequence[str] = (), type_: str = ""
+) -> dict[str, Any]:
+    """Return the impact as JSON: at most ``limit`` of each part, and how many there are.
+
+    Where they are given, only the ``fields`` of what is affected are shown beside its id, and only what is of
+    ``type_``; people are shown where ``owner`` is a field.
+    """
+    parts = {name: [one for one in getattr(found, name) if type_ in {"", one.subject.type}] for name in PARTS}
+    people = [one.as_json(limit) for one in found.people if not fields or "owner" in fields]
     return {
         **(
             {"path": found.path, "entities": [one.as_json() for one in found.starts[:limit]]}
@@ -103,7 +111,7 @@ def impact_json(found: Impact, *, depth: int, limit: int) -> dict[str, Any]:
             else {"entity": found.start.as_json()}
         ),
         "depth": depth,
-        **{name: [_shown(found, one) for one in part[:limit]] for name, part in parts.items()},
+        **{name: [_shown(found, one, fields) for one in part[:limit]] for name, part in parts.items()},
         "failing": [
             {"id": id_, "tests": [one.as_json() for one in tests[:limit]]}
             for id_, tests in [*found.failing.items()][:limit]
@@ -118,9 +126,10 @@ def impact_json(found: Impact, *, depth: int, limit: int) -> dict[str, Any]:
     }
 
 
-def _shown(found: Impact, one: Affected) -> dict[str, Any]:
+def _shown(found: Impact, one: Affected, fields: Sequence[str]) -> dict[str, Any]:
     verdict = found.verdicts.get(one.subject.id)
-    return one.as_json() | ({"verdict": verdict.as_json()} if verdict else {})
+    shown = one.as_json() | ({"verdict": verdict.as_json()} if verdict else {})
+    return {name: value for name, value in shown.items() if not fields or name in {"id", *fields}}
 
 
 def impact(

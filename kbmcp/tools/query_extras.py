@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BODY: Final = "body"
 """In ``fields``, together with ``body``, it means the document; else an attribute of that name."""
-_IMPACT_TAKES: Final = frozenset({"impact", "ids", "depth", "limit", "at"})
+_IMPACT_TAKES: Final = frozenset({"impact", "ids", "depth", "limit", "at", "fields", "type"})
 _COVERAGE_TAKES: Final = frozenset(
     {"coverage", "body", "type", "ids", "tags", "status", "where", "has", "lacks", "fields", "limit", "cursor", "at"}
 )
@@ -50,8 +50,25 @@ def misuses(asked: QueryArguments) -> Iterator[Problem]:
         yield Problem(
             "$.ids", "missing_argument", "`impact` needs one id in `ids`.", "The impact is that of one entity."
         )
+    if asked.impact:
+        yield from _unknown_fields(asked)
     if asked.coverage and asked.type not in {"", "req"}:
         yield Problem("$.type", "not_for_coverage", "`coverage` is that of requirements.", "Leave `type` out.")
+
+
+def _unknown_fields(asked: QueryArguments) -> Iterator[Problem]:
+    """Yield the fields and the type that entities of an impact cannot have."""
+    from kbcore.query.impact import FIELDS
+    from kbcore.query.keys import EDGE
+    from kbcore.text.escaping import in_quotes
+    from kbcore.text.suggest import did_you_mean
+
+    if asked.type == EDGE:
+        yield Problem("$.type", "not_for_impact", "An impact has no edges by themselves.", "Name a type of entities.")
+    for at, name in enumerate(asked.fields):
+        if name not in FIELDS:
+            message = f"Entities of an impact have no field {in_quotes(name)}."
+            yield Problem(f"$.fields[{at}]", "unknown_field", message, did_you_mean(name, FIELDS))
 
 
 def _unused(asked: QueryArguments) -> Iterator[Problem]:
@@ -100,7 +117,7 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
     else:
         found = analysis.impact(view.rows, schema, starts[0], at=seq, depth=depth, of_files=of_files)
     shown = {"branch": call.branch, "seq": view.seq if seq is None else seq}
-    shown |= analysis.impact_json(found, depth=depth, limit=asked.limit)
+    shown |= analysis.impact_json(found, depth=depth, limit=asked.limit, fields=asked.fields, type_=asked.type)
     fitted: Payload = fit(
         shown,
         [(name, shown) for name in (*analysis.PARTS, "people", *(["entities"] if at else [])) if name in shown],
@@ -159,6 +176,8 @@ class Extras:
 
 
 def fields_of(asked: QueryArguments) -> tuple[str, ...]:
-    """Return the fields of entities that are asked for; the document is none of them."""
+    """Return the fields of entities that are asked for; the document is none of them, nor is what an impact shows."""
+    if asked.impact:
+        return ()
     named = tuple(name for name in asked.fields if name != BODY or not asked.body)
     return named if named or not asked.fields else ("id",)

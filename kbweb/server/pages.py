@@ -16,7 +16,7 @@ from markupsafe import Markup
 from kbcore.checks import descriptions
 from kbcore.errors import InvalidQuery, NotFound, Problem
 from kbcore.limits import MAX_TRAVERSAL_DEPTH
-from kbcore.model.graph import Node
+from kbcore.model.graph import Node, is_proposed
 from kbcore.model.renames import joined
 from kbcore.model.schema import ASPECTS
 from kbcore.model.state import Draft
@@ -439,7 +439,8 @@ def _seq(text: str) -> int:
 
 
 def _subject(node: Node) -> Subject:
-    return Subject(node.id, node.type, *(str(node.fields.get(name) or "") for name in ("title", "status", "owner")))
+    title, status, owner = (str(node.fields.get(name) or "") for name in ("title", "status", "owner"))
+    return Subject(node.id, node.type, title, status, owner, is_proposed(node))
 
 
 def _point(branch: Branch, text: str) -> When | None:

@@ -46,6 +46,7 @@ PROMISED = {
     "mcp": set(),
     "mcp install": {"--write", "--scope", "--toolsets"},
     "demo": set(),
+    "prove": {"--job", "--system", "--format"},
     "kip": {"--file", "-f", "--param", "--dry-run"},
     "export": {"--format", "--at"},
     "prolog": {"-g", "-f", "--limit", "--mode", "--at", "-l", "--kb-libraries", "--kb-roots"},

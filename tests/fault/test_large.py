@@ -171,6 +171,7 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "hooks uninstall": NO_STORE,
     "hooks status": NO_STORE,
     "demo": NO_STORE,
+    "prove": NO_STORE,
 }
 """The calls of each command, in this order; a text says why there is none."""
 

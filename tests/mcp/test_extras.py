@@ -50,6 +50,25 @@ def test_the_impact_is_that_of_the_command(linked):
         assert (near["transitive"], near["goes_on"]) == ([], True)
 
 
+def test_an_impact_shows_only_the_fields_and_the_type_that_are_asked_for(linked):
+    with agent(linked.root) as found:
+        whole = found.call("kb_query", ids=["R-1"], impact=True)
+        brief = found.call("kb_query", ids=["R-1"], impact=True, fields=["title"])
+        assert (brief["direct"], brief["tests"], brief["people"]) == (
+            [{"id": "R-2", "title": whole["direct"][0]["title"]}],
+            [{"id": "T-1", "title": "t"}],
+            [],
+        )
+        assert found.call("kb_query", ids=["R-1"], impact=True, fields=["owner"])["people"] == whole["people"] != []
+        tests = found.call("kb_query", ids=["R-1"], impact=True, type="test")
+        assert (tests["tests"], tests["direct"], tests["totals"]["direct"]) == (whole["tests"], [], 0)
+        refused = found.refused("kb_query", ids=["R-1"], impact=True, fields=["titel", "path"])
+        assert [one["path"] for one in refused["details"]] == ["$.fields[0]"]
+        assert "title" in refused["hint"]
+        refused = found.refused("kb_query", ids=["R-1"], impact=True, type="edge")
+        assert "not_for_impact" in [one["code"] for one in refused["details"]]
+
+
 def test_the_impact_of_a_file_or_a_line_is_that_of_its_symbols(project):
     config = '{"extractors": {"code": {"paths": ["src/*.py"]}}}'
     code = "# kb: implements R-1\ndef pay(): pass\n\n\n# kb: implements R-2\ndef refund(): pass\n"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kbcli.invocation.help_topics import TOPICS
+from kbcli.prove import report as prove_report
 from kbcore.config.template import default_config_text
 from kbcore.errors import KBError
 from kbcore.errors.remedies import for_shell
@@ -31,6 +32,8 @@ from tests.support.docs.schema_tables import edge_table, type_table
 from tests.support.oracles.kip_seed import difference_table
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
+PROVED = DOCS.parent / "benchmarks" / "prove.json"
+"""What `kb prove --format json` answered, whole."""
 COMMAND = "python -m tests.support.docs.regenerate_docs"
 
 
@@ -140,7 +143,13 @@ def profile_table() -> str:
     return "\n".join(["| profile | documents |", "|---|---|", *rows])
 
 
+def prove_table() -> str:
+    """Return the table of the stored run of `kb prove`."""
+    return prove_report.markdown(prove_report.read(PROVED))
+
+
 BLOCKS = (
+    Block("agents.md", "prove", prove_table),
     Block("sources.md", "profiles", profile_table),
     Block("schema.md", "entity types", lambda: type_table(CORE)),
     Block("schema.md", "edge types", lambda: edge_table(CORE)),

@@ -1,0 +1,97 @@
+"""``kb prove``: what the jobs of an agent cost with KB, with a memory server, and with Markdown files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from kbcli.invocation.context import session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kbcli.invocation.context import Session
+    from kbcli.prove.job import Job, System
+    from kbcli.prove.report import Report
+
+FAILED = 1
+
+
+def run(
+    ctx: typer.Context,
+    *,
+    job: Annotated[
+        list[str] | None,
+        typer.Option("--job", metavar="N", help="Only this job, by its number or name; may be repeated."),
+    ] = None,
+    system: Annotated[
+        Literal["kb", "memory", "markdown"] | None, typer.Option("--system", help="Only with this system.")
+    ] = None,
+    format_: Annotated[
+        Literal["table", "json", "markdown"] | None, typer.Option("--format", help="Default: table.")
+    ] = None,
+) -> int:
+    """Do 20 jobs of an agent, and count their calls and tokens.
+
+    Each job is a script of calls, done with KB over MCP, with the server-memory of the Model Context Protocol, and with
+    Markdown files and a shell. A check of the answers and of the result says whether it is done. Four characters of the
+    calls and of their answers count as one token; no model is asked.
+
+    It works in copies of the example project, and deletes them. server-memory runs where `mcp-server-memory` is on the
+    PATH. The status is 1 where a job is not done with KB.
+    """
+    from kbcli.invocation.bounds import check_format
+    from kbcli.prove import report
+    from kbcli.prove.job import SYSTEMS
+
+    session = session_of(ctx)
+    check_format(format_, {None, "json"}, is_json=session.output.is_json)
+    session.output.is_json = session.output.is_json or format_ == "json"
+    systems = [one for one in SYSTEMS if system in {None, one}]
+    found = _prove(session, _jobs(job or []), systems)
+    if session.output.is_json:
+        session.output.document(found.as_json())
+    elif format_ == "markdown":
+        session.output.data(report.markdown(found) + "\n")
+    else:
+        for line in session.output.table(report.head(found), report.rows(found)):
+            session.output.say_as_it_is(line)
+        for note in report.notes(found):
+            session.output.say(note)
+    is_failed = any(one.system == "kb" and one.verdict not in report.DONE for one in found.results)
+    return FAILED if is_failed else 0
+
+
+def _jobs(named: list[str]) -> Sequence[Job]:
+    """Return the jobs of these numbers and names, all where none is given. Raises: ``InvalidQuery``."""
+    from kbcli.prove.jobs import JOBS
+    from kbcore.errors import InvalidQuery
+    from kbcore.text.escaping import in_quotes
+    from kbcore.text.suggest import did_you_mean
+
+    known = {str(at): one.name for at, one in enumerate(JOBS, start=1)}
+    names = [known.get(one, one) for one in named]
+    for one in names:
+        if one not in known.values():
+            hint = did_you_mean(one, known.values())
+            raise InvalidQuery(f"--job: there is no job {in_quotes(one)}.", hint=f"{hint} Or give a number: 1 to 20.")
+    return [one for one in JOBS if not names or one.name in names]
+
+
+def _prove(session: Session, jobs: Sequence[Job], systems: Sequence[System]) -> Report:
+    import tempfile
+    from pathlib import Path
+
+    from kbcli.prove import run as running
+    from kbcli.prove.report import Report
+    from kbcli.prove.scene import Scene
+    from kbcore import __version__
+
+    memory = running.find_memory(session.env.get("PATH")) if "memory" in systems else None
+    versions = {"KB": __version__} | ({"server-memory": running.version_of(memory)} if memory else {})
+    with session.output.waiting("Doing jobs"), tempfile.TemporaryDirectory(prefix="kb-prove-") as folder:
+        runner = running.Runner(Scene(Path(folder), session.env), memory)
+        results = [runner.run(job, system) for job in jobs for system in systems]
+        listing = {one: tokens for one in systems if (tokens := runner.listing_tokens(one))}
+    return Report(session.machine.clock.now()[:10], versions, listing, results)

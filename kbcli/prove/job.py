@@ -1,0 +1,85 @@
+"""The shape of a job: a request, the facts that its answer must have, and how each system does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+System = Literal["kb", "memory", "markdown"]
+SYSTEMS: Final[tuple[System, ...]] = ("kb", "memory", "markdown")
+Verdict = Literal["done", "by reading", "wrong", "impossible", "not run"]
+"""``by reading``: all facts are in what was read, and the model has to work the answer out of them."""
+
+AGENT: Final = "agent"
+"""The client whose calls are counted."""
+SHELL: Final = "bash"
+"""The tool of an agent that runs a command line."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One call of a tool by a client.
+
+    A text ``{name}`` in the arguments is replaced by what an earlier step has taken under that name. ``takes`` has, by
+    name, the place of a value in the answer, as in ``entities.0.version``.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any]
+    takes: Mapping[str, str] = {}
+    client: str = AGENT
+    is_refused: bool = False
+
+
+def shell(line: str, client: str = AGENT) -> Step:
+    """Return the call that runs a command line."""
+    return Step(SHELL, {"command": line}, client=client)
+
+
+class Script(msgspec.Struct, frozen=True):
+    """How one system does a job.
+
+    ``before`` makes the situation of the job and ``afterwards`` shows its result: neither is counted, nor is a call of
+    a client other than the agent. ``impossible`` says why the job cannot be done. With ``is_read``, the model has to
+    work the answer out.
+    """
+
+    calls: tuple[Step, ...] = ()
+    before: tuple[Step, ...] = ()
+    afterwards: tuple[Step, ...] = ()
+    impossible: str = ""
+    is_read: bool = False
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A job: what the user asks for, and what shows that it is done.
+
+    The answers of the counted calls must have each of ``facts`` and none of ``not_facts``, and the result each of
+    ``holds`` and none of ``not_holds``. ``not_facts`` do not count where the model works the answer out.
+    """
+
+    name: str
+    request: str
+    scripts: Mapping[System, Script]
+    facts: tuple[str, ...] = ()
+    not_facts: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+    not_holds: tuple[str, ...] = ()
+
+
+class Result(msgspec.Struct, frozen=True):
+    """The cost and the verdict of a job with a system; ``why`` says what is wrong or impossible."""
+
+    job: str
+    system: System
+    verdict: Verdict
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    why: str = ""
+
+    @property
+    def tokens(self) -> int:
+        """Return the tokens of the calls and of their answers."""
+        return self.tokens_in + self.tokens_out
