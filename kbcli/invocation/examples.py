@@ -174,6 +174,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb export all.json", "everything, as a changeset"),
         ("kb export - --format jsonl", "a line for each, for another program"),
         ("kb export old.json --at 12", "the state at record 12"),
+        ("kb export --parquet /srv/fleet", "what is new, for questions to many repositories"),
     ),
     "redact": (
         ("kb redact - < secret.txt", "see which records hold a secret"),

@@ -144,7 +144,7 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "gc": [("gc", "--dry-run")],
     "doctor": [("doctor",)],
     "verify": [("verify",)],
-    "export": [("export", "out.jsonl")],
+    "export": [("export", "out.jsonl"), ("export", "--parquet", "fleet")],
     "backup": [("backup", "out.backup")],
     "restore": [("restore", "out.backup", "--dry-run"), ("restore", "out.backup", "--replace")],
     "rollback": [("rollback", "--to", "1")],
