@@ -149,7 +149,8 @@ def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, objec
     place = place_at(fleet.dest, session.start, session.machine.fs, session.machine.clock)
     repo = name_of(opened.workspace) if fleet.repo is None else fleet.repo
     branch = opened.branch if fleet.branch is None else fleet.branch
-    asked = ExportRequest(repo, branch, not fleet.no_history, is_whole)
+    is_default = branch == opened.workspace.default_branch
+    asked = ExportRequest(repo, branch, not fleet.no_history, is_whole, is_default)
     with session.output.waiting("Exporting"):
         found = opened.store.read(lambda view: export(opened.workspace, opened.branch, view, place, asked))
     _warn_of_unrecorded(opened)

@@ -176,6 +176,10 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb export old.json --at 12", "the state at record 12"),
         ("kb export --parquet /srv/fleet", "what is new, for questions to many repositories"),
     ),
+    "fleet": (("kb fleet coverage --place /srv/fleet --by owner", "what every repository lacks, by owner"),),
+    "fleet sql": (
+        ("kb fleet sql 'select repo, count(*) from entity group by repo'", "any question, with KB_FLEET set"),
+    ),
     "redact": (
         ("kb redact - < secret.txt", "see which records hold a secret"),
         ("kb redact REQ-7 --field title --yes", "take the titles of REQ-7 out of all records"),

@@ -37,13 +37,14 @@ class ExportRequest(msgspec.Struct, frozen=True):
     """What is exported: the names of the repository and of the branch in the fleet.
 
     Without ``has_history`` there are only present facts, as of a store that is thrown away. ``is_whole`` writes every
-    part again.
+    part again. ``is_default`` says that it is the default branch of the repository.
     """
 
     repo: str
     branch: str
     has_history: bool = True
     is_whole: bool = False
+    is_default: bool = False
 
 
 class Exported(msgspec.Struct, frozen=True):
@@ -110,7 +111,10 @@ class _Plan:
             return None  # a damaged head is replaced
         self._head = None if data is None else heads.decode(data, self.path)
         head = self._head
-        if head is None or head.settings.sha256 != _digest(self._settings):
+        if head is None or (head.settings.sha256, head.is_default) != (
+            _digest(self._settings),
+            self._request.is_default,
+        ):
             return None
         if head.store == self._view.basis.store_id and head.has_history:
             # With these settings everything was to be exported then.
@@ -153,6 +157,7 @@ class _Plan:
             basis.listed_from,
             Part(at, "settings", 0, len(self._settings), sha256),
             (*(before.parts if since and before else ()), *written),
+            self._request.is_default,
         )
         self._place.write(self.path, heads.encode(head))
         return self._answer(head, tuple(written))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -32,7 +32,7 @@ class Part(msgspec.Struct, frozen=True):
     sha256: str
 
 
-class FleetHead(msgspec.Struct, frozen=True, rename={"has_history": "history"}):
+class FleetHead(msgspec.Struct, frozen=True, rename={"has_history": "history", "is_default": "default"}):
     """The content of a head file.
 
     ``store``, ``seq``, ``sum`` and ``at`` are of the last record; ``hash`` is that of all present facts, in hex digits.
@@ -54,6 +54,8 @@ class FleetHead(msgspec.Struct, frozen=True, rename={"has_history": "history"}):
     listed_from: int
     settings: Part
     parts: tuple[Part, ...]
+    is_default: bool = False
+    """It is the default branch of the repository."""
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -97,6 +99,12 @@ def part_path(kind: str, repo: str, branch: str, seq: int, sha256: str) -> str:
 def settings_path(repo: str, branch: str, sha256: str) -> str:
     """Return where the settings of a branch are below the place."""
     return f"settings/{_folder(repo, branch)}/{sha256[:_HASH_DIGITS]}.json"
+
+
+def names_in(path: str) -> tuple[str, str]:
+    """Return the names of the repository and of the branch in the path of a head file."""
+    repo, _, branch = path.removeprefix(f"{HEADS}/").removesuffix(".json").partition("/")
+    return unquote(repo.removeprefix(_REPO)), unquote(branch.removeprefix(_BRANCH))
 
 
 def _folder(repo: str, branch: str) -> str:

@@ -20,13 +20,13 @@ from kbcore.view.database import Room, quoted
 from kbcore.view.tables import ELEMENTS, LINK, NODE, RECORD, Columns, link_row, node_row
 from kbcore.view.view import View
 
-_TABLES: Final[Mapping[str, str]] = {"entity": "node", "edge": "link", "source": "source", "record": "record"}
+TABLES: Final[Mapping[str, str]] = {"entity": "node", "edge": "link", "source": "source", "record": "record"}
 """The table of each kind of file."""
-KINDS: Final = tuple(_TABLES)
+KINDS: Final = tuple(TABLES)
 HISTORY: Final = frozenset({"record"})
 """Kinds that are history alone."""
 FORMAT_KEY: Final = "kb_fleet_format"
-_ENDED: Final = "ended"
+ENDED: Final = "ended"
 _LOCAL: Final = {"file": "''", "offset_bytes": "0", "length_bytes": "0"}
 """Columns of a record that say where its line is in a journal, with what they are elsewhere."""
 _PASSING: Final = frozenset({"created_at", "updated_at", "created_by", "created_seq", "version"})
@@ -79,7 +79,7 @@ class PartWriter:
         Seqs, times and who first stated an edge are no facts. It is no protection against a forger.
         """
         found = 0
-        for kind, table in _TABLES.items():
+        for kind, table in TABLES.items():
             if table not in ELEMENTS:
                 continue
             columns = ELEMENTS[table][1]
@@ -100,7 +100,7 @@ class PartWriter:
 
         ``form`` is noted in each file as the version of the format. Without history there are only present rows.
         """
-        for kind, table in _TABLES.items():
+        for kind, table in TABLES.items():
             if not has_history and kind in HISTORY:
                 continue
             path = folder / f"{kind}.parquet"
@@ -117,9 +117,9 @@ class PartWriter:
             return f"select {cells} from record where seq > {since:d} order by seq"
         key, columns = ELEMENTS[table]
         cells = _as_text(columns)
-        rows = f"select {cells}, null::bigint as {_ENDED} from {self._present(table)} where version > {since:d}"
+        rows = f"select {cells}, null::bigint as {ENDED} from {self._present(table)} where version > {since:d}"
         if has_history:
-            rows += f" union all select {cells}, {_ENDED} from {table}_history where {_ENDED} > {since:d}"
+            rows += f" union all select {cells}, {ENDED} from {table}_history where {ENDED} > {since:d}"
         return f"{rows} order by {key}, version"
 
     def _present(self, table: str) -> str:
@@ -149,7 +149,7 @@ def open_parts(paths: Mapping[str, Sequence[str]], basis: BaseStamp, folders: Se
         with database.explained_all():
             connection.execute(database.attaching_new(":memory:", "base"))
             table_creation.create_base(connection, "base")
-            for kind, table in _TABLES.items():
+            for kind, table in TABLES.items():
                 if files := paths.get(kind):
                     _load(connection, table, files)
             table_creation.finish_base(connection, "base")
@@ -171,12 +171,12 @@ def _load(connection: database.Connection, table: str, files: Sequence[str]) -> 
     listed = ", ".join(columns)
     rows = read
     if len(files) > 1:
-        ranked = f"row_number() over (partition by {key}, version order by {_ENDED} nulls last)"
+        ranked = f"row_number() over (partition by {key}, version order by {ENDED} nulls last)"
         rows = f"(select * from {read} qualify {ranked} = 1)"
     connection.execute(
-        f"insert into base.{table} ({listed}) select {listed} from {rows} where {_ENDED} is null order by {key}"
+        f"insert into base.{table} ({listed}) select {listed} from {rows} where {ENDED} is null order by {key}"
     )
-    ended = f"{listed}, {_ENDED}"
+    ended = f"{listed}, {ENDED}"
     connection.execute(
-        f"insert into base.{table}_history ({ended}) select {ended} from {rows} where {_ENDED} is not null"
+        f"insert into base.{table}_history ({ended}) select {ended} from {rows} where {ENDED} is not null"
     )
