@@ -14,12 +14,40 @@ from kbcore.view import database
 from kbcore.view.database import Room, quoted
 from kbcore.view.parquet import ENDED, TABLES
 from kbcore.view.relations import RELATIONS
-from kbcore.view.tables import ELEMENTS, RECORD, Columns
+from kbcore.view.tables import ELEMENTS, IS_LINK_TO_PAGE, RECORD, Columns
 
 _OWN: Final = "repo, branch"
 _SCHEMA: Final = "part"
 """The schema of the tables that relations are made of: both have a table `record`."""
 _PART: Final[Columns] = {"path": "VARCHAR", "repo": "VARCHAR", "branch": "VARCHAR", "is_last": "BOOLEAN"}
+
+
+def _other(end: str) -> str:
+    """Return the repository that an end of a link names, null where it names none: ``REPO:ID``."""
+    name = f"split_part({end}, ':', 1)"
+    is_named = f"length({end}) > length({name}) + 1 and (contains({name}, '/') or {name} in (select repo from asked))"
+    return f"case when {is_named} then {name} end"
+
+
+def _own_id(end: str) -> str:
+    return f"substr({end}, length({_other(end)}) + 2)"
+
+
+_ENDS: Final = f"""
+select repo, branch, type, nullif(kind, '') as kind, coalesce({_other("from_id")}, repo) as from_repo,
+  coalesce({_own_id("from_id")}, from_id) as from_id, coalesce({_other("to_id")}, repo) as to_repo,
+  coalesce({_own_id("to_id")}, to_id) as to_id, files
+from {_SCHEMA}.link where not is_resolved and not {IS_LINK_TO_PAGE}
+"""
+_ACROSS: Final = f"""
+create view across as
+with ends as ({_ENDS}), entities as (select distinct repo, id from {_SCHEMA}.node)
+select e.* exclude (files), f.id is not null and t.id is not null as is_resolved, e.files
+from ends e left join entities f on f.repo = e.from_repo and f.id = e.from_id
+  left join entities t on t.repo = e.to_repo and t.id = e.to_id
+where e.from_repo <> e.repo or e.to_repo <> e.repo
+"""
+"""Edges of which an end is in another repository. ``is_resolved``: both ends are there, in any branch that is asked."""
 
 
 class BranchParts(msgspec.Struct, frozen=True):
@@ -48,12 +76,16 @@ def open_branches(branches: Sequence[BranchParts], folders: Sequence[str]) -> da
             connection.execute(f"create schema {_SCHEMA}")
             connection.hold("part_of", _PART, None, rows)
             past = ({"repo": one.repo, "branch": one.branch, "seq": one.at} for one in branches if one.at is not None)
+            connection.hold(
+                "asked", {"repo": "VARCHAR"}, None, ({"repo": name} for name in {one.repo for one in branches})
+            )
             connection.hold("as_of", {"repo": "VARCHAR", "branch": "VARCHAR", "seq": "BIGINT"}, None, past)
             for kind, table in TABLES.items():
                 _create(connection, table, [path for one in branches for path in one.paths.get(kind, ())])
             for relation in RELATIONS.values():
                 cells = relation.select.removeprefix("select ").removesuffix(relation.origin)
                 connection.execute(f"create view {relation.name} as select {_OWN}, {cells}{_SCHEMA}.{relation.origin}")
+            connection.execute(_ACROSS)
     except BaseException:
         connection.close()
         raise

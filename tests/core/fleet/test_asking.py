@@ -246,3 +246,44 @@ def test_a_selection_means_the_default_branch_unless_one_is_named(project, tmp_p
     assert meant(branch="*") == [("acme/a", "feature/x"), ("acme/a", "main"), ("acme/b", "release")]
     assert meant(repos=("*/a",), branch="feature/*") == [("acme/a", "feature/x")]
     assert meant(repos=("x",)) == []
+
+
+def test_edges_across_repositories_are_resolved_where_both_ends_are_there(tmp_path):
+    place = FolderPlace(NoSyncFs(), SystemClock(), tmp_path / "place")
+    files = {
+        "acme/api": {
+            "docs/requirements/1.md": req("REQ-1", depends_on="REQ-2"),
+            "docs/requirements/2.md": req("REQ-2", depends_on="acme/gone:REQ-1"),
+        },
+        "acme/web": {
+            "docs/requirements/1.md": req("REQ-1", depends_on="acme/api:REQ-2"),
+            "docs/requirements/2.md": req("REQ-2", depends_on="acme/api:REQ-9"),
+            "docs/requirements/3.md": req("REQ-3", depends_on="REQ-4"),
+            "docs/requirements/5.md": req("REQ-5", depends_on="tool:REQ-1"),
+        },
+        "tool": {"docs/requirements/1.md": req("REQ-1", depends_on="other:REQ-1")},
+    }
+    for number, (name, content) in enumerate(files.items()):
+        project = Project(tmp_path / str(number))
+        project.sync(content)
+        exported(project, place, name)
+        project.close()
+    heads = reading.find(place, Selection()).heads
+    cells = "repo, type, from_repo, from_id, to_repo, to_id, is_resolved"
+    found = local.sql(place, heads, f"select {cells} from across order by all", 100, asked_by=(MACHINE, USER))
+    assert found.rows == [
+        ("acme/api", "depends_on", "acme/api", "REQ-2", "acme/gone", "REQ-1", False),
+        ("acme/web", "depends_on", "acme/web", "REQ-1", "acme/api", "REQ-2", True),
+        ("acme/web", "depends_on", "acme/web", "REQ-2", "acme/api", "REQ-9", False),
+        ("acme/web", "depends_on", "acme/web", "REQ-5", "tool", "REQ-1", True),
+    ]
+    rests_on = """
+    with recursive step as (
+      select repo as from_repo, from_id, repo as to_repo, to_id from edge
+      union all select from_repo, from_id, to_repo, to_id from across where is_resolved
+    ), affected as (
+      select 'acme/api' as repo, 'REQ-2' as id
+      union select s.from_repo, s.from_id from step s join affected a on s.to_repo = a.repo and s.to_id = a.id
+    ) select repo, id from affected order by all"""
+    walked = local.sql(place, heads, rests_on, 100, asked_by=(MACHINE, USER)).rows
+    assert walked == [("acme/api", "REQ-1"), ("acme/api", "REQ-2"), ("acme/web", "REQ-1")]
