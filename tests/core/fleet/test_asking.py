@@ -68,7 +68,7 @@ def fleet(tmp_path_factory):
     for number in range(COUNT):
         project = Project(root / f"r{number}")
         name = f"org{number % 2}/r{number}"
-        if not number or dice.random() < 0.5:
+        if not number or dice.random() < 0.2:
             project.write({".kb/rules/own.yaml": RULE})
         before: dict[str, Any] = {}
         for step in range(dice.randint(1, 3) if number else 3):
