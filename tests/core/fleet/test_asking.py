@@ -37,6 +37,8 @@ rules:
     severity: warning
     sql: "select id, 'The title is long.' as message from entity where length(title) > 12"
 """
+FAULTY = req("REQ-7", title="A title that is long", priority="must", depends_on="REQ-99")
+"""What the first repository has in every step: it breaks several rules whatever the seed is."""
 
 
 def files_of(dice, step):
@@ -72,7 +74,7 @@ def fleet(tmp_path_factory):
             project.write({".kb/rules/own.yaml": RULE})
         before: dict[str, Any] = {}
         for step in range(dice.randint(1, 3) if number else 3):
-            files = files_of(dice, step)
+            files = files_of(dice, step) | ({} if number else {"docs/requirements/REQ-7.md": FAULTY})
             project.sync({**dict.fromkeys(before.keys() - files.keys()), **files})
             before = files
             if not number or dice.random() < 0.7:
