@@ -34,7 +34,7 @@ FLOORS = {
         sync logic
         checks kip maintenance results
         editing watch share
-        dml prime pages
+        dml prime pages fleet
     """,
     "kbmcp": """
         protocol
@@ -95,6 +95,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
     "mcp": ("kbmcp/", "kbcli/demo/client.py"),
     "mcp_types": ("kbmcp/", "kbcli/demo/client.py"),
     "anyio": ("kbmcp/", "kbcli/demo/client.py"),
+    "fsspec": ("kbcore/fleet/place.py",),
     "typer": ("kbcli/",),
     "rich": ("kbcli/terminal/cells.py",),
     "subprocess": (
@@ -122,6 +123,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
     "urllib": (
         "kbcore/dml/openai_model.py",
         "kbcore/extract/links.py",
+        "kbcore/fleet/head.py",
         "kbcli/views/reports/sarif.py",
         "kbweb/links.py",
         "kbweb/server/asked.py",
@@ -212,7 +214,7 @@ OPENERS = {
     "kbcli/check/report.py": "the file that GitHub names for a job's summary",
 }
 # Receivers whose methods have such a name and touch no file.
-OTHER_RECEIVERS = frozenset({"self._cache", "service", "pipes", "session", "scan"})
+OTHER_RECEIVERS = frozenset({"self._cache", "service", "pipes", "session", "scan", "self._system"})
 # What runs the rules that a project has in Prolog. The front ends have the pools of workspaces.
 USING_PROLOG = ("kbcore/checks/__init__.py", "kbcore/dml/")
 # `run_dml` is called by programs of others, which pass no environment.

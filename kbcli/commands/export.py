@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import typer
 
 from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kbcli.invocation.context import Opened, Session
     from kbcore.query.exchange.formats import Exchanged, Format
     from kbcore.store.facts_export import Export
@@ -37,6 +39,25 @@ def run(
         str | None,
         typer.Option("--not-on", metavar="BRANCH", help="Only what clients wrote and BRANCH has not."),
     ] = None,
+    parquet: Annotated[
+        str | None,
+        typer.Option("--parquet", metavar="DEST", help="Add what is new to a fleet instead: a folder or a URL."),
+    ] = None,
+    repo: Annotated[
+        str | None,
+        typer.Option(
+            "--repo", metavar="NAME", help="With --parquet: the name of the repository there. [default: OWNER/NAME]"
+        ),
+    ] = None,
+    as_: Annotated[
+        str | None,
+        typer.Option(
+            "--as", metavar="BRANCH", help="With --parquet: the branch there, as in CI, which checks out none."
+        ),
+    ] = None,
+    no_history: Annotated[
+        bool, typer.Option("--no-history", help="With --parquet: only what is there now, as of a store in CI.")
+    ] = False,
 ) -> None:
     """Write all entities and edges of the branch, as a changeset that `kb apply --import` takes.
 
@@ -57,6 +78,10 @@ def run(
     from kbcore.text.escaping import json_text
 
     session = session_of(ctx)
+    fleet = _FleetOptions(parquet, repo, as_, no_history)
+    if fleet.dest is not None or fleet.is_narrowed:
+        _to_fleet(session, fleet, {"FILE": file != _STDOUT, "--format": format_, "--at": at, "--not-on": not_on}, force)
+        return
     if at is not None and not_on is not None:
         raise InvalidQuery("--at and --not-on exclude each other.", hint="Say one of them.")
     written = format_ or _format_of(file)
@@ -87,6 +112,57 @@ def run(
         left_out = found.left_out_json()
     if file != _STDOUT:
         _show(session, file, *counts, left_out)
+
+
+class _FleetOptions(NamedTuple):
+    """The options of an export to a fleet, as they were given."""
+
+    dest: str | None
+    repo: str | None
+    branch: str | None
+    no_history: bool
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Tell whether an option was given that only ``dest`` gives a meaning."""
+        return self.repo is not None or self.branch is not None or self.no_history
+
+
+def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, object], is_whole: bool) -> None:
+    """Add what is new to the fleet at a place. ``others`` are options that do not go with it, by name.
+
+    Raises: ``InvalidQuery`` for options that exclude each other; as ``exporting.export``.
+    """
+    from kbcore.errors import InvalidQuery
+    from kbcore.fleet.exporting import ExportRequest, export, name_of
+    from kbcore.fleet.head import as_json
+    from kbcore.fleet.place import place_at
+    from kbcore.text.escaping import escape_controls
+    from kbcore.text.wording import pluralize
+
+    if fleet.dest is None:
+        raise InvalidQuery("--repo, --as and --no-history belong to --parquet.", hint="Add --parquet DEST.")
+    if given := [name for name, value in others.items() if value]:
+        message = f"--parquet and {given[0]} exclude each other."
+        raise InvalidQuery(message, hint="Export to one place after the other.")
+    opened = session.open_to_read()
+    place = place_at(fleet.dest, session.start, session.machine.fs, session.machine.clock)
+    repo = name_of(opened.workspace) if fleet.repo is None else fleet.repo
+    branch = opened.branch if fleet.branch is None else fleet.branch
+    is_default = branch == opened.workspace.default_branch
+    asked = ExportRequest(repo, branch, not fleet.no_history, is_whole, is_default)
+    with session.output.waiting("Exporting"):
+        found = opened.store.read(lambda view: export(opened.workspace, opened.branch, view, place, asked))
+    _warn_of_unrecorded(opened)
+    if found.left_out:
+        elements = pluralize(found.left_out, "element")
+        session.output.note(f"note: {elements} left out in whole or in part, and all history: they are not shared.")
+    if session.output.is_json:
+        session.output.document(as_json(found.head) | {"path": fleet.dest, "written": found.bytes})
+        return
+    what = f"{found.head.repo} at {found.head.branch}, seq {found.head.seq}"
+    did = f"{pluralize(len(found.written), 'part')} of {found.bytes} bytes written to" if found.written else "all is in"
+    session.output.say(escape_controls(f"{what}: {did} {fleet.dest}."))
 
 
 def _write_exchanged(

@@ -184,6 +184,11 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb export all.json", "everything, as a changeset"),
         ("kb export - --format jsonl", "a line for each, for another program"),
         ("kb export old.json --at 12", "the state at record 12"),
+        ("kb export --parquet /srv/fleet", "what is new, for questions to many repositories"),
+    ),
+    "fleet": (("kb fleet coverage --place /srv/fleet --by owner", "what every repository lacks, by owner"),),
+    "fleet sql": (
+        ("kb fleet sql 'select repo, count(*) from entity group by repo'", "any question, with KB_FLEET set"),
     ),
     "redact": (
         ("kb redact - < secret.txt", "see which records hold a secret"),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from kbcore.checks.branch_files import tree_of
+from kbcore.config.settings import Config
+from kbcore.config.user import UserSettings
 from kbcore.errors import InvalidConfig, NotFound, Problem
 from kbcore.model.rule_settings import Suppression
 from kbcore.model.schema import Schema
@@ -34,6 +36,7 @@ from kbcore.rules.project import ProjectRule
 from kbcore.rules.rule import BranchFiles, Creations, PrologRules
 from kbcore.storage import files
 from kbcore.store.apply import nearest_id
+from kbcore.store.pool import Machine
 from kbcore.store.settings_files import BASELINE, CONFIG, RULES
 from kbcore.store.workspace import Workspace
 from kbcore.sync.faults import About
@@ -47,6 +50,38 @@ from kbcore.view.without_proposals import AcceptedTables, count_proposed, withou
 
 Renamed = Callable[[Collection[str]], Mapping[str, str]]
 """Returns the present id of each of some ids that an entity had before and none has now."""
+
+
+class SettingsInForce(Protocol):
+    """The settings by which a state is judged: those of a ``Workspace``, or of a repository that is elsewhere."""
+
+    @property
+    def machine(self) -> Machine:
+        """What KB takes from this machine."""
+
+    @property
+    def user(self) -> UserSettings:
+        """The settings of the user."""
+
+    @property
+    def config(self) -> Config:
+        """The configuration, within the limits of the user."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the project."""
+
+    @property
+    def settings_name(self) -> str:
+        """The name of the folder of settings in messages."""
+
+    @property
+    def baseline_text(self) -> str | None:
+        """The text of the baseline, None where there is none."""
+
+    def texts_in(self, folder: str) -> dict[str, str]:
+        """Return the files of a folder of settings, by the path that messages name."""
+
 
 _KNOWN: Final = """
 select a.id from unnest($1::varchar[]) as a(id)
@@ -110,9 +145,9 @@ def idle_in(view: View, idle: Callable[[str], str] = lambda _: "") -> Callable[[
 
 
 def judge(  # noqa: PLR0913 - each is another part of what is judged, and how
-    workspace: Workspace,
+    workspace: SettingsInForce,
     view: View,
-    tree: BranchFiles,
+    tree: BranchFiles | None,
     *,
     only: Sequence[str] = (),
     ids: Sequence[str] = (),
@@ -122,6 +157,8 @@ def judge(  # noqa: PLR0913 - each is another part of what is judged, and how
     creations: Creations = lambda _: {},
 ) -> CheckReport:
     """Do as ``run_checks`` over the files of ``tree``, for ids that need not be there, and with further rules.
+
+    ``tree`` is None where there are no files that could be looked at.
 
     ``idle`` is that of ``kbcore.rules.check``; for a state that is not only compared with, it comes from ``idle_in``.
 
@@ -153,7 +190,11 @@ def judge(  # noqa: PLR0913 - each is another part of what is judged, and how
 
 
 def place_for_prolog(
-    workspace: Workspace, view: View | AcceptedTables, schema: Schema, project: Sequence[ProjectRule], left: TimeLeft
+    workspace: SettingsInForce,
+    view: View | AcceptedTables,
+    schema: Schema,
+    project: Sequence[ProjectRule],
+    left: TimeLeft,
 ) -> contextlib.AbstractContextManager[PrologRules | None]:
     """Return what runs the project's rules in Prolog over a view, None where there are none."""
     if not any(rule.prolog for rule in project):
@@ -167,7 +208,7 @@ def place_for_prolog(
     return RulesEngine(workspace.machine.env, facts, schema.edges, rule_times(workspace), left)
 
 
-def accepted(workspace: Workspace, renamed: Renamed) -> tuple[tuple[Suppression, ...], Baseline]:
+def accepted(workspace: SettingsInForce, renamed: Renamed) -> tuple[tuple[Suppression, ...], Baseline]:
     """Return what the settings and the baseline accept, with the present ids of what was renamed since.
 
     Raises: ``InvalidConfig``.
@@ -198,7 +239,7 @@ def look_at(workspace: Workspace, at: Look, only: Collection[str], renamed: Rena
     return without_accepted(found, suppressions, reasons, baseline, names)
 
 
-def baseline_of(workspace: Workspace) -> Baseline:
+def baseline_of(workspace: SettingsInForce) -> Baseline:
     """Return the baseline in force. Raises: ``InvalidConfig``."""
     return read_baseline(workspace.baseline_text, f"{workspace.settings_name}/{BASELINE}")
 
@@ -279,7 +320,7 @@ def _reasons(view: View, ids: list[str]) -> Reasons:
     return {node.id: said for node in view.nodes(stating) if (said := stated_reasons(node))}
 
 
-def rule_times(workspace: Workspace) -> Times:
+def rule_times(workspace: SettingsInForce) -> Times:
     """Return how long rules of the project's own may run: each, and all of one check."""
     most = workspace.user.limits
     usual_s = workspace.config.rule_time_s
@@ -298,7 +339,7 @@ def descriptions(workspace: Workspace) -> dict[str, str]:
     return {rule.id: rule.description for rule in (*OWN, *ON_DEMAND, *project_rules(workspace))}
 
 
-def project_rules(workspace: Workspace) -> list[ProjectRule]:
+def project_rules(workspace: SettingsInForce) -> list[ProjectRule]:
     """Return the rules of the project's own, with the values that the configuration gives to their parameters.
 
     Raises: ``InvalidConfig``.

@@ -19,6 +19,7 @@ from kbcore import limits
 from kbcore.errors import ResourceLimit, ViewDamaged
 from kbcore.process import interrupting, system_limits
 from kbcore.storage import scratch
+from kbcore.view.relations import SqlRefused
 from kbcore.view.tables import Columns
 
 Row = Mapping[str, Any]
@@ -127,6 +128,28 @@ class Connection:
                 if (reason := self._reason(step, error)) is error:
                     raise
                 raise reason from error
+
+    def select(
+        self, sql: str, most_rows: int, *, time_s: float | None = None
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Return the names of the columns and the first rows of a statement that another person wrote.
+
+        Raises: ``SqlRefused`` where it is no single statement that only reads, and as the database says.
+        """
+        try:
+            statements = self._opened.extract_statements(sql)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise SqlRefused("only one statement that reads is taken, such as select")
+            with interrupting.step(self.interrupt, time_s) as step:
+                try:
+                    found = self._opened.execute(statements[0])
+                    return [one[0] for one in found.description or ()], found.fetchmany(most_rows)
+                except (duckdb.Error, RuntimeError) as error:
+                    if (reason := self._reason(step, error)) is error:
+                        raise
+                    raise reason from error
+        except duckdb.Error as error:
+            raise SqlRefused(" ".join(str(error).split())) from error
 
     def _reason(self, step: interrupting.RunningStep, error: Exception) -> BaseException:
         """Return what to raise for a statement that failed.

@@ -1,0 +1,381 @@
+"""``kb fleet``: ask many repositories at once, in a place to which they export."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from kbcli.invocation.command_tree import HelpfulCommand, group_of
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import TABLE_FORMAT, Status, Tags
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kbcli.invocation.context import Session
+    from kbcore.config.user import UserSettings
+    from kbcore.errors import Problem
+    from kbcore.fleet.asking import Question
+    from kbcore.fleet.head import FleetHead
+    from kbcore.fleet.local import Answer
+    from kbcore.fleet.place import Place
+    from kbcore.fleet.reading import Failure
+    from kbcore.query import Query
+
+app = group_of("Ask many repositories at once, in a place to which they export.")
+
+Texts = list[str] | None
+Where = Annotated[
+    str | None, typer.Option("--place", metavar="PLACE", help="A folder or a URL. [default: the variable KB_FLEET]")
+]
+Repos = Annotated[
+    Texts, typer.Option("--repo", metavar="GLOB", help="Only these repositories, as acme/*; may be repeated.")
+]
+At = Annotated[str | None, typer.Option("--at", metavar="TIME", help="As everything was then.")]
+Format = Annotated[
+    Literal["table", "tsv", "json", "jsonl", "csv", "markdown"] | None, typer.Option("--format", help=TABLE_FORMAT)
+]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", help="At most so many rows.")]
+_ROWS = 1000
+
+
+class _Fleet(NamedTuple):
+    """What a command asks: the place, its heads, those that could not be read, and who asks."""
+
+    place: Place
+    heads: list[FleetHead]
+    failures: list[Failure]
+    user: UserSettings
+
+
+@app.command("status", cls=HelpfulCommand)
+def status(
+    ctx: typer.Context,
+    *,
+    place: Where = None,
+    repo: Repos = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Read every part, and compare it with its digest.")] = False,
+    format_: Format = None,
+) -> int:
+    """List what is in the place: repositories, branches, their last record, and how much there is.
+
+    Ends with the status of a storage error where a head cannot be read or, with --verify, a part is missing or damaged.
+    """
+    from kbcli.views.fleet import show
+    from kbcore.errors import KBError
+    from kbcore.fleet.head import as_json
+    from kbcore.fleet.place import read_part
+    from kbcore.fleet.reading import failure_of
+
+    session, shown = _begin(ctx, format_)
+    fleet = _find(session, place, repo)
+    failures, rows = [*fleet.failures], []
+    for head in fleet.heads:
+        try:
+            for part in (head.settings, *head.parts) if verify else ():
+                read_part(fleet.place, part)
+            rows.append(as_json(head))
+        except KBError as error:
+            failures.append(failure_of(head.repo, head.branch, error))
+    show(session, shown, ("repo", "branch", "seq", "at", "history", "parts", "bytes"), rows, failures, {})
+    return _status(failures)
+
+
+@app.command("check", cls=HelpfulCommand)
+def check(
+    ctx: typer.Context,
+    *,
+    place: Where = None,
+    repo: Repos = None,
+    rule: Annotated[Texts, typer.Option("--rule", metavar="NAME", help="Only this rule; may be repeated.")] = None,
+    fail_on: Annotated[
+        Literal["error", "warning", "never"], typer.Option("--fail-on", help="What makes the status 1.")
+    ] = "error",
+    format_: Format = None,
+) -> int:
+    """Run the rules over each repository: KB's own, and its own by the settings that it exported.
+
+    What needs the files of a repository is not checked: whether files exist. Ends with status 1 when a violation counts
+    as a failure, or when a rule could not run.
+    """
+    from kbcli.invocation import exits
+    from kbcli.views.fleet import asked_line, show
+    from kbcore.fleet.asking import CheckQuestion
+    from kbcore.fleet.merging import violations_of
+
+    session, shown = _begin(ctx, format_)
+    fleet = _find(session, place, repo)
+    answers, failures = _ask(session, fleet, CheckQuestion(tuple(rule or ())))
+    rows = violations_of(answers)
+    not_run = [
+        {"repo": one.repo, "branch": one.branch, **run}
+        for one in answers
+        for run in one.value["rules"]
+        if run["status"] == "not_run"
+    ]
+    columns = ("repo", "branch", "severity", "rule", "id", "message")
+    show(session, shown, columns, rows, failures, {"repositories": len(answers), "not_run": not_run})
+    if not session.output.is_json:
+        for run in not_run:
+            session.output.warn(f"{run['repo']} at {run['branch']}: {run['id']} could not run: {run['reason']}")
+        session.output.note(asked_line(len(answers), failures))
+    counted = {"error": {"error"}, "warning": {"error", "warning"}, "never": set[str]()}[fail_on]
+    is_failed = not_run or any(row["severity"] in counted for row in rows)
+    return _status(failures) or (exits.VIOLATIONS if is_failed else exits.DONE)
+
+
+@app.command("query", cls=HelpfulCommand)
+def query(
+    ctx: typer.Context,
+    type_: Annotated[
+        str | None, typer.Argument(metavar="TYPE", help="An entity type, or `edge` for edges themselves.")
+    ] = None,
+    *,
+    place: Where = None,
+    repo: Repos = None,
+    tag: Tags = None,
+    status_: Status = None,
+    where: Annotated[
+        Texts, typer.Option("--where", metavar="KEY=VALUE", help="As `kb query --where`; twice means both.")
+    ] = None,
+    has: Annotated[
+        Texts,
+        typer.Option(
+            "--has", metavar="EDGE[:ID]", help="Has such an edge, with ^EDGE an incoming one; twice means both."
+        ),
+    ] = None,
+    lacks: Annotated[
+        Texts, typer.Option("--lacks", metavar="EDGE[:ID]", help="Has no such edge; twice means neither.")
+    ] = None,
+    at: At = None,
+    limit: Limit = _ROWS,
+    format_: Format = None,
+) -> int:
+    """Find entities or edges of all repositories. Every filter conjoins. The order is that of repositories and ids."""
+    from kbcore.query import NO_PATTERN, UNREAD, Query, parse_each, parse_pattern, parse_where, refuse
+
+    session, shown = _begin(ctx, format_)
+    problems: list[Problem] = []
+    wanted = Query(
+        type=type_ or "",
+        tags=tuple(tag or ()),
+        status=status_ or "",
+        where=parse_each("where", where or (), parse_where, UNREAD, problems),
+        has=parse_each("has", has or (), parse_pattern, NO_PATTERN, problems),
+        lacks=parse_each("lacks", lacks or (), parse_pattern, NO_PATTERN, problems),
+        limit=limit,
+    )
+    refuse(problems)
+    columns = ("from", "type", "to", "source") if wanted.is_edge else ("id", "type", "status", "title")
+    return _rows(session, shown, _find(session, place, repo), wanted, at, ("repo", "branch", *columns))
+
+
+@app.command("search", cls=HelpfulCommand)
+def search(
+    ctx: typer.Context,
+    words: Annotated[str, typer.Argument(metavar="WORDS", help="What entities have to hold.")],
+    *,
+    place: Where = None,
+    repo: Repos = None,
+    at: At = None,
+    limit: Limit = 50,
+    format_: Format = None,
+) -> int:
+    """Find the entities of all repositories whose fields hold the words, best first.
+
+    Documents are not exported, so that only fields are searched. The score is that of each repository.
+    """
+    from kbcore.query import Query
+
+    session, shown = _begin(ctx, format_)
+    wanted = Query(text=words, limit=limit)
+    return _rows(session, shown, _find(session, place, repo), wanted, at, ("repo", "branch", "score", "id", "title"))
+
+
+@app.command("coverage", cls=HelpfulCommand)
+def coverage(
+    ctx: typer.Context,
+    *,
+    place: Where = None,
+    repo: Repos = None,
+    by: Annotated[
+        Literal["requirement", "repo", "owner", "tag"], typer.Option("--by", help="What makes a row.")
+    ] = "repo",
+    tag: Tags = None,
+    where: Annotated[
+        Texts, typer.Option("--where", metavar="KEY=VALUE", help="As `kb query --where`; twice means both.")
+    ] = None,
+    at: At = None,
+    format_: Format = None,
+) -> int:
+    """Show which requirements of all repositories are specified, verified and implemented.
+
+    An owner is who the field `owner` names.
+    """
+    from kbcli.views.fleet import show
+    from kbcore.fleet.asking import CoverageQuestion
+    from kbcore.fleet.merging import coverage_rows, total_of
+    from kbcore.model.schema import ASPECTS
+    from kbcore.query import UNREAD, Query, parse_each, parse_where, refuse
+
+    session, shown = _begin(ctx, format_)
+    problems: list[Problem] = []
+    conditions = parse_each("where", where or (), parse_where, UNREAD, problems)
+    refuse(problems)
+    asked = CoverageQuestion(Query(type="req", tags=tuple(tag or ()), where=conditions), _before(session, at))
+    answers, failures = _ask(session, _find(session, place, repo), asked)
+    rows = coverage_rows(answers, by)
+    head = {"by": by, "total": total_of(answers), "retired": sum(one.value["retired"] for one in answers)}
+    if session.output.is_json:
+        columns: tuple[str, ...] = ()
+    elif by == "requirement":
+        columns = ("repo", "branch", "id", *ASPECTS, "priority", "title")
+        rows = [row | row["states"] for row in rows]
+    else:
+        columns = ("name", "requirements", *ASPECTS)
+        named = [*rows, {**total_of(answers), "name": "TOTAL"}]
+        rows = [{**row, "name": row["name"] or "(none)"} | {one: _share(row[one]) for one in ASPECTS} for row in named]
+    show(session, shown, columns, rows, failures, head)
+    return _status(failures)
+
+
+@app.command("sql", cls=HelpfulCommand)
+def sql(
+    ctx: typer.Context,
+    statement: Annotated[str, typer.Argument(metavar="STATEMENT", help="One statement that reads.")],
+    *,
+    place: Where = None,
+    repo: Repos = None,
+    at: At = None,
+    limit: Limit = _ROWS,
+    format_: Format = None,
+) -> int:
+    """Run one statement of SQL over the facts of all repositories.
+
+    The relations are those of rules in SQL, such as entity and edge, each with the columns repo and branch before the
+    others.
+    """
+    from kbcli.invocation.bounds import check_bounds
+    from kbcli.views.fleet import show
+    from kbcore.fleet import local
+    from kbcore.limits import MAX_PAGE_ROWS
+
+    check_bounds("--limit", limit, MAX_PAGE_ROWS, _ROWS)
+    session, shown = _begin(ctx, format_)
+    fleet = _find(session, place, repo)
+    with session.output.waiting("Asking"):
+        found = local.sql(
+            fleet.place,
+            fleet.heads,
+            statement,
+            limit,
+            before=_before(session, at),
+            asked_by=(session.machine, fleet.user),
+        )
+    rows = [dict(zip(found.columns, map(_plain, row), strict=True)) for row in found.rows]
+    failures = [*fleet.failures, *found.failures]
+    show(session, shown, found.columns, rows, failures, {"columns": found.columns, "more": found.is_cut})
+    if found.is_cut and not session.output.is_json:
+        session.output.note(f"There are more rows than {limit}: --limit says how many are shown.")
+    return _status(failures)
+
+
+def _rows(session: Session, shown: str, fleet: _Fleet, wanted: Query, at: str | None, columns: tuple[str, ...]) -> int:
+    from kbcli.invocation.bounds import check_bounds
+    from kbcli.views.fleet import show
+    from kbcore.fleet.asking import RowsQuestion
+    from kbcore.fleet.merging import rows_of
+    from kbcore.limits import MAX_PAGE_ROWS
+
+    check_bounds("--limit", wanted.limit, MAX_PAGE_ROWS, _ROWS)
+    answers, failures = _ask(session, fleet, RowsQuestion(wanted, _before(session, at)))
+    rows = rows_of(answers, best_first=bool(wanted.text), limit=wanted.limit)
+    total = sum(one.value["total"] for one in answers)
+    show(session, shown, columns, rows, failures, {"total": total})
+    if total > len(rows) and not session.output.is_json:
+        session.output.note(f"{len(rows)} of {total}: --limit says how many are shown.")
+    return _status(failures)
+
+
+def _begin(ctx: typer.Context, format_: str | None) -> tuple[Session, str]:
+    """Return the session, and the format to write."""
+    from kbcli.invocation.bounds import check_format, table_format
+
+    session = session_of(ctx)
+    check_format(format_, {None, "json"}, is_json=session.output.is_json)
+    session.output.is_json = session.output.is_json or format_ == "json"
+    session.is_read_only = True
+    return session, table_format(format_, session.output)
+
+
+def _find(session: Session, place: str | None, repos: Texts) -> _Fleet:
+    """Return what is in the place that is meant. Raises: ``InvalidQuery`` where none is, or nothing is there."""
+    from kbcore.errors import InvalidQuery, NotFound
+    from kbcore.fleet import reading
+    from kbcore.fleet.place import place_at
+    from kbcore.store.settings_files import user_settings
+
+    named = place or session.env.get("KB_FLEET")
+    if not named:
+        raise InvalidQuery("No place is named.", hint="Add --place PLACE, or set the variable KB_FLEET.")
+    where = place_at(named, session.start, session.machine.fs, session.machine.clock)
+    found = reading.find(where, reading.Selection(tuple(repos or ()), session.named_branch or ""))
+    if not (found.heads or found.failures):
+        message = f"Nothing that is meant was exported to {named}."
+        raise NotFound(message, hint=f"`kb export --parquet {named}` in a repository exports it.")
+    return _Fleet(where, found.heads, found.failures, user_settings(session.env))
+
+
+def _ask(session: Session, fleet: _Fleet, question: Question) -> tuple[list[Answer], list[Failure]]:
+    """Return the answers, and every repository that could not be asked."""
+    from kbcore.fleet import local
+    from kbcore.fleet.local import Answer
+
+    answers, failures = list[Answer](), [*fleet.failures]
+    with session.output.waiting("Asking"):
+        for one in local.ask(fleet.place, fleet.heads, question, session.machine, fleet.user):
+            if isinstance(one, Answer):
+                answers.append(one)
+            else:
+                failures.append(one)
+    return answers, failures
+
+
+def _before(session: Session, at: str | None) -> str:
+    """Return the first instant after the time that is meant, "" for now. Raises: ``InvalidQuery`` for no time."""
+    from kbcore.errors import InvalidQuery
+    from kbcore.store.history.when import span_meant
+    from kbcore.text.escaping import in_quotes
+
+    if at is None:
+        return ""
+    span = span_meant(at, now=session.machine.clock.now(), is_local=True)
+    if span is None:
+        hint = "Give a time, as 2026-11-20 or `2 days ago`: seqs and commits mean something else in each repository."
+        raise InvalidQuery(f"--at: {in_quotes(at)} is no time.", hint=hint)
+    return span[1]
+
+
+def _status(failures: list[Failure]) -> int:
+    """Return the status of the first failure, 0 without any."""
+    from kbcli.invocation import exits
+
+    return exits.statuses().get(failures[0].code, exits.VIOLATIONS) if failures else exits.DONE
+
+
+def _share(tally: Mapping[str, Any]) -> str:
+    needed = tally["yes"] + tally["no"]
+    return f"{tally['yes']}/{needed} {tally['percent']:g}%" if needed else "-"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of the database as JSON has it."""
+    import datetime as dt
+    import decimal
+
+    if isinstance(value, dt.datetime | dt.date | dt.time | dt.timedelta | decimal.Decimal | bytes):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return {str(key): _plain(one) for key, one in value.items()} if isinstance(value, dict) else value

@@ -1,0 +1,68 @@
+"""Answers of a fleet in every format: JSON, lines of JSON, tables, CSV and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from kbcli.terminal import tables
+from kbcore.text.escaping import escape_controls, json_text
+from kbcore.text.wording import pluralize
+
+if TYPE_CHECKING:
+    from kbcli.invocation.context import Session
+    from kbcore.fleet.reading import Failure
+
+Format = Literal["table", "tsv", "json", "jsonl", "csv", "markdown"]
+Row = Mapping[str, Any]
+
+
+def show(
+    session: Session,
+    format_: str,
+    columns: Sequence[str],
+    rows: Sequence[Row],
+    failures: Sequence[Failure],
+    document: Mapping[str, Any],
+) -> None:
+    """Write rows; ``columns`` are those that tables show, and ``document`` what JSON has beside ``rows``."""
+    output = session.output
+    output.is_paged = format_ == "table"
+    if output.is_json:
+        output.document({**document, "rows": rows, "failures": msgspec.to_builtins(failures)})
+        return
+    if format_ == "jsonl":
+        output.stream(f"{json_text(row)}\n" for row in rows)
+    elif format_ == "csv":
+        cells = ([_cell(row.get(name)) for name in columns] for row in rows)
+        output.stream(tables.comma_separated(columns, cells))
+    else:
+        head = [name.upper() for name in columns]
+        shown = [[_cell(row.get(name)) for name in columns] for row in rows]
+        if format_ == "markdown":
+            output.stream(tables.markdown(head, shown))
+        elif format_ == "tsv":
+            output.stream(f"{line}\n" for line in tables.tab_separated(head, shown))
+        elif shown:
+            output.data("".join(f"{line}\n" for line in output.table(head, shown)))
+    show_failures(session, failures)
+
+
+def show_failures(session: Session, failures: Sequence[Failure]) -> None:
+    """Warn of the repositories that could not be asked."""
+    for one in failures:
+        session.output.warn(escape_controls(f"{one.repo} at {one.branch} was not asked: {one.message} {one.hint}"))
+
+
+def asked_line(repos: int, failures: Sequence[Failure]) -> str:
+    """Return a sentence on how many branches were asked."""
+    failed = f", {len(failures)} failed" if failures else ""
+    return f"{pluralize(repos, 'branch')} asked{failed}."
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json_text(value)

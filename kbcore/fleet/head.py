@@ -1,0 +1,131 @@
+"""The head file of a branch in a fleet: which parts hold its facts, and of which record of which store.
+
+``docs/fleet-format.md`` is the specification.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from kbcore.errors import FormatTooNew, InvalidQuery, StorageError
+from kbcore.text.escaping import in_quotes
+from kbcore.view.parquet import KINDS
+
+FORMAT: Final = 1
+HEADS: Final = "heads"
+MAX_HEAD_BYTES: Final = 4 * 2**20
+_MAX_NAME_CHARS: Final = 200
+_HASH_DIGITS: Final = 16
+_REPO, _BRANCH = "repo=", "branch="
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A file of rows: where it is below the place, its kind, and its content."""
+
+    path: str
+    kind: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class FleetHead(msgspec.Struct, frozen=True, rename={"has_history": "history", "is_default": "default"}):
+    """The content of a head file.
+
+    ``store``, ``seq``, ``sum`` and ``at`` are of the last record; ``hash`` is that of all present facts, in hex digits.
+    ``history`` tells whether the parts have records and superseded rows as well; they are whole after
+    ``history_from``.
+    """
+
+    format: int
+    repo: str
+    branch: str
+    store: str
+    lineage: str
+    seq: int
+    sum: str
+    at: str
+    hash: str
+    has_history: bool
+    history_from: int
+    listed_from: int
+    settings: Part
+    parts: tuple[Part, ...]
+    is_default: bool = False
+    """It is the default branch of the repository."""
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(FleetHead).decode
+
+
+def encode(head: FleetHead) -> bytes:
+    """Return the bytes of a head file."""
+    return msgspec.json.format(_encode(head), indent=1) + b"\n"
+
+
+def decode(data: bytes, name: str) -> FleetHead:
+    """Return the head that a file has. Raises: ``FormatTooNew``, ``StorageError``."""
+    try:
+        form = msgspec.json.decode(data, type=_Form).format
+        if form > FORMAT:
+            raise FormatTooNew(f"{name} has format {form}, and this KB reads up to {FORMAT}.")
+        head = _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        message = f"{name} is no head file: {error}."
+        raise StorageError(message, hint="Export the branch again with --force.") from error
+    if any(one.kind not in KINDS or ".." in one.path.split("/") for one in head.parts):
+        raise StorageError(f"{name} names a part that cannot be one.", hint="Export the branch again with --force.")
+    return head
+
+
+class _Form(msgspec.Struct):
+    format: int
+
+
+def head_path(repo: str, branch: str) -> str:
+    """Return where the head file of a branch is below the place."""
+    return f"{HEADS}/{_folder(repo, branch)}.json"
+
+
+def part_path(kind: str, repo: str, branch: str, seq: int, sha256: str) -> str:
+    """Return where a part is below the place. Its name depends on its content."""
+    return f"kind={kind}/{_folder(repo, branch)}/part-{seq}-{sha256[:_HASH_DIGITS]}.parquet"
+
+
+def settings_path(repo: str, branch: str, sha256: str) -> str:
+    """Return where the settings of a branch are below the place."""
+    return f"settings/{_folder(repo, branch)}/{sha256[:_HASH_DIGITS]}.json"
+
+
+def names_in(path: str) -> tuple[str, str]:
+    """Return the names of the repository and of the branch in the path of a head file."""
+    repo, _, branch = path.removeprefix(f"{HEADS}/").removesuffix(".json").partition("/")
+    return unquote(repo.removeprefix(_REPO)), unquote(branch.removeprefix(_BRANCH))
+
+
+def _folder(repo: str, branch: str) -> str:
+    return f"{_REPO}{quote(repo, safe='')}/{_BRANCH}{quote(branch, safe='')}"
+
+
+def check_name(what: str, name: str) -> None:
+    """Refuse a name of a repository or a branch that cannot be one. Raises: ``InvalidQuery``."""
+    if not name or len(name) > _MAX_NAME_CHARS or not name.isprintable() or name != name.strip():
+        message = f"{in_quotes(name)} cannot be the name of a {what}."
+        raise InvalidQuery(message, hint=f"Give 1 to {_MAX_NAME_CHARS} printable characters, as in `acme/pay`.")
+
+
+def as_json(head: FleetHead) -> dict[str, Any]:
+    """Return what a command says of a head."""
+    return {
+        "repo": head.repo,
+        "branch": head.branch,
+        "seq": head.seq,
+        "at": head.at,
+        "history": head.has_history,
+        "parts": len(head.parts),
+        "bytes": sum(one.bytes for one in head.parts),
+    }

@@ -1,0 +1,91 @@
+"""The engine ``local``: asks one branch after the other in this process, and runs SQL over the parts of all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbcore import progress
+from kbcore.config.user import UserSettings
+from kbcore.errors import InvalidQuery, KBError
+from kbcore.fleet.asking import Question, answer, seq_before
+from kbcore.fleet.head import FleetHead
+from kbcore.fleet.place import Place
+from kbcore.fleet.reading import Failure, copied, failure_of, opened
+from kbcore.storage import files
+from kbcore.storage.fs import RealFs
+from kbcore.store.pool import Machine
+from kbcore.view import database
+from kbcore.view.fleet_sql import BranchParts, open_branches
+from kbcore.view.relations import SqlRefused
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The answer of one branch, as JSON values."""
+
+    repo: str
+    branch: str
+    seq: int
+    value: dict[str, Any]
+
+
+class SqlAnswer(msgspec.Struct, frozen=True):
+    """The answer to a statement: the names of its columns and its rows. There are more where ``is_cut``."""
+
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+    is_cut: bool
+    failures: list[Failure]
+
+
+def ask(
+    place: Place, heads: Iterable[FleetHead], question: Question, machine: Machine, user: UserSettings
+) -> Iterator[Answer | Failure]:
+    """Yield the answer of each branch, in their order, or why there is none."""
+    found = list(heads)
+    for head in progress.track(found, len(found), "repositories asked", every=1):
+        try:
+            with opened(place, head, machine, user) as member:
+                yield Answer(head.repo, head.branch, head.seq, answer(question, member))
+        except KBError as error:
+            yield failure_of(head.repo, head.branch, error)
+
+
+def sql(
+    place: Place,
+    heads: Sequence[FleetHead],
+    statement: str,
+    most_rows: int,
+    *,
+    before: str = "",
+    asked_by: tuple[Machine, UserSettings],
+) -> SqlAnswer:
+    """Run a statement over the relations of all these branches. A branch that cannot be read is left out.
+
+    Raises: ``InvalidQuery`` for a statement that the database refuses.
+    """
+    with database.scratch_folder() as folder:
+        branches, failures = list[BranchParts](), list[Failure]()
+        for number, head in enumerate(heads):
+            own = Path(folder) / str(number)
+            files.make_directory(RealFs(), own)
+            try:
+                at = None
+                if before:
+                    with opened(place, head, *asked_by) as member:
+                        at = seq_before(member.view, before)
+                branches.append(BranchParts(head.repo, head.branch, copied(place, head, own), at))
+            except KBError as error:
+                failures.append(failure_of(head.repo, head.branch, error))
+        connection = open_branches(branches, [folder])
+        try:
+            columns, rows = connection.select(statement, most_rows + 1)
+        except SqlRefused as error:
+            hint = "The relations are those of rules in SQL (docs/rules.md), each with repo and branch."
+            raise InvalidQuery(f"The statement is refused: {error}.", hint=hint) from error
+        finally:
+            connection.close()
+    return SqlAnswer(columns, rows[:most_rows], len(rows) > most_rows, failures)

@@ -1,0 +1,198 @@
+"""The place of a fleet: a folder, or a URL that fsspec knows. Files there are written whole, and only heads replaced.
+
+A folder is locked while a branch is written to it. Object stores have no locks: of two exports of the same branch at
+once the later head holds, and both heads name parts that are there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, Protocol
+
+from kbcore.clock import Clock
+from kbcore.errors import InvalidQuery, StorageError
+from kbcore.fleet.head import HEADS, MAX_HEAD_BYTES, Part
+from kbcore.limits import MIB
+from kbcore.storage import files, lock
+from kbcore.storage.fs import Fs
+
+MAX_PART_BYTES: Final = 4096 * MIB
+_LOCK_WAIT_S: Final = 60.0
+_EXTRA: Final = 'Install it with `pip install "kb-memory[fleet]"`, and what its documentation names for this protocol.'
+
+
+class Place(Protocol):
+    """Reads and writes files by their path below the place."""
+
+    def read(self, path: str, limit_bytes: int) -> bytes | None:
+        """Return the content of a file, None where there is none. Raises: ``StorageError``."""
+        ...
+
+    def size(self, path: str) -> int | None:
+        """Return the length of a file in bytes, None where there is none. Raises: ``StorageError``."""
+        ...
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write or replace a file as a whole. Raises: ``StorageError``."""
+        ...
+
+    def heads(self) -> list[str]:
+        """Return the paths of all head files, sorted. Raises: ``StorageError``."""
+        ...
+
+    def writing(self, head: str) -> contextlib.AbstractContextManager[None]:
+        """Keep others from writing the branch of a head file meanwhile, if the place can. Raises: ``LockTimeout``."""
+        ...
+
+
+class FolderPlace:
+    """A folder of this machine, or one that is mounted."""
+
+    def __init__(self, fs: Fs, clock: Clock, folder: Path) -> None:
+        self._fs = fs
+        self._clock = clock
+        self._folder = folder
+
+    def read(self, path: str, limit_bytes: int) -> bytes | None:
+        """Return the content of a file, None where there is none."""
+        return files.read_file(self._fs, self._folder / path, limit_bytes)
+
+    def size(self, path: str) -> int | None:
+        """Return the length of a file in bytes, None where there is none."""
+        return files.read_size(self._fs, self._folder / path)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write or replace a file as a whole, durably."""
+        self._make_folders(path)
+        files.publish_file(self._fs, self._folder / path, data)
+
+    def heads(self) -> list[str]:
+        """Return the paths of all head files, sorted."""
+        top = self._folder / HEADS
+        if not files.is_directory(self._fs, top):
+            return []
+        found = []
+        with files.explained(top, "list", reading=True):
+            for repo in self._fs.listdir(top):
+                names = self._fs.listdir(top / repo)
+                found += [f"{HEADS}/{repo}/{name}" for name in names if name.endswith(".json")]
+        return sorted(found)
+
+    @contextlib.contextmanager
+    def writing(self, head: str) -> Iterator[None]:
+        """Hold the lock file next to a head file."""
+        self._make_folders(head)
+        path = self._folder / f"{head.removesuffix('.json')}.lock"
+        with lock.held(self._fs, self._clock, path, wait_s=_LOCK_WAIT_S, command="kb export"):
+            yield
+
+    def _make_folders(self, path: str) -> None:
+        if not files.is_directory(self._fs, self._folder.parent):
+            message = f"{self._folder.parent} is no folder, so nothing can be exported to {self._folder}."
+            raise StorageError(message, hint="Make it first, or name another place.")
+        folder = self._folder
+        for name in ("", *PurePosixPath(path).parent.parts):
+            folder = folder / name if name else folder
+            files.make_directory(self._fs, folder)
+
+
+class UrlPlace:
+    """A URL such as ``s3://bucket/kb``, by way of fsspec, which is an extra."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            import fsspec  # type: ignore[import-untyped] # noqa: PLC0415 - an extra
+        except ImportError as error:
+            message = f"{url} is not reached: the package fsspec is not installed."
+            raise InvalidQuery(message, hint=_EXTRA) from error
+        self._url = url
+        try:
+            self._system, self._root = fsspec.core.url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise InvalidQuery(f"{url} is not reached: {error}.", hint=_EXTRA) from error
+
+    def read(self, path: str, limit_bytes: int) -> bytes | None:
+        """Return the content of a file, None where there is none."""
+        length = self.size(path)
+        if length is None:
+            return None
+        if length > limit_bytes:
+            raise StorageError(f"{self._url}/{path} is larger than {limit_bytes} bytes.")
+        with self._explained(path):
+            data: bytes = self._system.cat_file(self._at(path))
+            return data
+
+    def size(self, path: str) -> int | None:
+        """Return the length of a file in bytes, None where there is none."""
+        self._system.invalidate_cache()
+        try:
+            with self._explained(path):
+                return int(self._system.info(self._at(path))["size"])
+        except FileNotFoundError:
+            return None
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write or replace a file as a whole, as object stores do."""
+        try:
+            with self._explained(path):
+                self._system.makedirs(self._at(str(PurePosixPath(path).parent)), exist_ok=True)
+                self._system.pipe_file(self._at(path), data)
+        except FileNotFoundError as error:
+            raise StorageError(
+                f"{self._url} is not there: {error}.", hint="Make it first, or name another place."
+            ) from error
+
+    def heads(self) -> list[str]:
+        """Return the paths of all head files, sorted."""
+        self._system.invalidate_cache()
+        try:
+            with self._explained(HEADS):
+                found: list[Any] = self._system.find(self._at(HEADS))
+        except FileNotFoundError:
+            return []
+        marker = f"/{HEADS}/"
+        return sorted(f"{HEADS}/{one.rpartition(marker)[2]}" for one in found if one.endswith(".json"))
+
+    @contextlib.contextmanager
+    def writing(self, head: str) -> Iterator[None]:  # noqa: ARG002 - the protocol's
+        """Do nothing: there are no locks."""
+        yield
+
+    def _at(self, path: str) -> str:
+        return f"{self._root.rstrip('/')}/{path}"
+
+    @contextlib.contextmanager
+    def _explained(self, path: str) -> Iterator[None]:
+        """Turn what a protocol raises into ``StorageError``; a missing file stays ``FileNotFoundError``."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # each protocol has errors of its own
+            hint = "Check that the place is reachable, and that you may read and write there."
+            raise StorageError(f"{self._url}/{path}: {error}.", hint=hint) from error
+
+
+def place_at(text: str, start: Path, fs: Fs, clock: Clock) -> Place:
+    """Return the place that a text names: a URL, or a folder from ``start``. Raises: ``InvalidQuery``."""
+    if "://" in text:
+        return UrlPlace(text)
+    return FolderPlace(fs, clock, start / text)
+
+
+def read_part(place: Place, part: Part) -> bytes:
+    """Return the content of a part. Raises: ``StorageError`` where it is missing, or has other bytes."""
+    length = place.size(part.path)
+    data = place.read(part.path, MAX_PART_BYTES) if length == part.bytes else None
+    if data is None or hashlib.sha256(data).hexdigest() != part.sha256:
+        what = "is missing" if length is None else "does not have the bytes that the head file states"
+        raise StorageError(f"{part.path} {what}.", hint="Export the branch again with --force.")
+    return data
+
+
+def read_head(place: Place, path: str) -> bytes | None:
+    """Return the content of a head file, None where there is none. Raises: ``StorageError``."""
+    return place.read(path, MAX_HEAD_BYTES)

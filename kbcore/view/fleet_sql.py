@@ -1,0 +1,136 @@
+"""SQL over the parts of many branches at once: the relations of rules, each with the repository and the branch.
+
+It runs in a database of its own, which reads the folders of the parts and can change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from kbcore.view import database
+from kbcore.view.database import Room, quoted
+from kbcore.view.parquet import ENDED, TABLES
+from kbcore.view.relations import RELATIONS
+from kbcore.view.tables import ELEMENTS, MAY_LACK_AN_END, RECORD, Columns
+
+_OWN: Final = "repo, branch"
+_SCHEMA: Final = "part"
+"""The schema of the tables that relations are made of: both have a table `record`."""
+_PART: Final[Columns] = {"path": "VARCHAR", "repo": "VARCHAR", "branch": "VARCHAR", "is_last": "BOOLEAN"}
+
+
+def _other(end: str) -> str:
+    """Return the repository that an end of a link names, null where it names none: ``REPO:ID``."""
+    name = f"split_part({end}, ':', 1)"
+    is_named = f"length({end}) > length({name}) + 1 and (contains({name}, '/') or {name} in (select repo from asked))"
+    return f"case when {is_named} then {name} end"
+
+
+def _own_id(end: str) -> str:
+    return f"substr({end}, length({_other(end)}) + 2)"
+
+
+_ENDS: Final = f"""
+select repo, branch, type, nullif(kind, '') as kind, coalesce({_other("from_id")}, repo) as from_repo,
+  coalesce({_own_id("from_id")}, from_id) as from_id, coalesce({_other("to_id")}, repo) as to_repo,
+  coalesce({_own_id("to_id")}, to_id) as to_id, files
+from {_SCHEMA}.link where not is_resolved and not {MAY_LACK_AN_END}
+"""
+_ACROSS: Final = f"""
+create view across as
+with ends as ({_ENDS}), entities as (select distinct repo, id from {_SCHEMA}.node)
+select e.* exclude (files), f.id is not null and t.id is not null as is_resolved, e.files
+from ends e left join entities f on f.repo = e.from_repo and f.id = e.from_id
+  left join entities t on t.repo = e.to_repo and t.id = e.to_id
+where e.from_repo <> e.repo or e.to_repo <> e.repo
+"""
+"""Edges of which an end is in another repository. ``is_resolved``: both ends are there, in any branch that is asked."""
+
+
+class BranchParts(msgspec.Struct, frozen=True):
+    """The parts of a branch, on this machine, by kind; ``at`` is the seq as of which it is read, None for the head."""
+
+    repo: str
+    branch: str
+    paths: Mapping[str, Sequence[str]]
+    at: int | None = None
+
+
+def open_branches(branches: Sequence[BranchParts], folders: Sequence[str]) -> database.Connection:
+    """Return a database with the relations of ``relations.py`` over the parts of all these branches.
+
+    Raises: ``ViewDamaged`` where a part cannot be read.
+    """
+    connection = database.connect(Room(folders=tuple(folders)))
+    try:
+        with database.explained_all():
+            rows = (
+                {"path": path, "repo": one.repo, "branch": one.branch, "is_last": len(paths) == 1}
+                for one in branches
+                for paths in one.paths.values()
+                for path in paths
+            )
+            connection.execute(f"create schema {_SCHEMA}")
+            connection.hold("part_of", _PART, None, rows)
+            past = ({"repo": one.repo, "branch": one.branch, "seq": one.at} for one in branches if one.at is not None)
+            connection.hold(
+                "asked", {"repo": "VARCHAR"}, None, ({"repo": name} for name in {one.repo for one in branches})
+            )
+            connection.hold("as_of", {"repo": "VARCHAR", "branch": "VARCHAR", "seq": "BIGINT"}, None, past)
+            for kind, table in TABLES.items():
+                _create(connection, table, [path for one in branches for path in one.paths.get(kind, ())])
+            for relation in RELATIONS.values():
+                cells = relation.select.removeprefix("select ").removesuffix(relation.origin)
+                connection.execute(f"create view {relation.name} as select {_OWN}, {cells}{_SCHEMA}.{relation.origin}")
+            connection.execute(_ACROSS)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _create(connection: database.Connection, table: str, paths: Sequence[str]) -> None:
+    """Create the view of a table, and of its superseded rows, with repository and branch."""
+    columns: dict[str, str] = dict(RECORD) if table not in ELEMENTS else {**ELEMENTS[table][1], ENDED: "BIGINT"}
+    listed = ", ".join(columns)
+    if not paths:
+        nothing = ", ".join(
+            f"null::{kind} as {name}" for name, kind in {"repo": "VARCHAR", "branch": "VARCHAR"}.items()
+        )
+        empty = ", ".join(f"null::{kind} as {name}" for name, kind in columns.items())
+        connection.execute(f"create view {_SCHEMA}.{table}_all as select {nothing}, {empty} where false")
+    else:
+        named = ", ".join(f"'{quoted(one)}'" for one in paths)
+        cells = ", ".join(
+            f"r.{name}" if name in _kept(table, columns) else f"null::{kind} as {name}"
+            for name, kind in columns.items()
+        )
+        rows = f"from read_parquet([{named}], filename = true) r join part_of p on p.path = r.filename"
+        sql = f"select p.repo, p.branch, {cells} {rows}"
+        if table in ELEMENTS:
+            key = ELEMENTS[table][0]
+            ranked = (
+                f"row_number() over (partition by p.repo, p.branch, r.{key}, r.version order by r.{ENDED} nulls last)"
+            )
+            sql = f"{sql} where p.is_last union all {sql} where not p.is_last qualify {ranked} = 1"
+        connection.execute(f"create view {_SCHEMA}.{table}_all as {sql}")
+    version = "seq" if table not in ELEMENTS else "version"
+    known = (
+        f"select a.* exclude (seq_at) from (select t.*, s.seq as seq_at from {_SCHEMA}.{table}_all t "
+        f"left join as_of s on s.repo = t.repo and s.branch = t.branch) a where (seq_at is null or {version} <= seq_at)"
+    )
+    if table not in ELEMENTS:
+        connection.execute(f"create view {_SCHEMA}.{table} as {known}")
+        return
+    is_past = f"{ENDED} is not null and (seq_at is null or {ENDED} <= seq_at)"
+    connection.execute(f"create view {_SCHEMA}.{table} as select {_OWN}, {listed} from ({known} and not ({is_past}))")
+    connection.execute(
+        f"create view {_SCHEMA}.{table}_history as select {_OWN}, {listed} from ({known} and ({is_past}))"
+    )
+
+
+def _kept(table: str, columns: Columns) -> frozenset[str]:
+    return frozenset(columns) - (frozenset() if table in ELEMENTS else {"file", "offset_bytes", "length_bytes"})

@@ -1,0 +1,182 @@
+"""The rows of a view as Parquet files, and a view over such files.
+
+A file has the columns of a table of ``tables.py``, JSON as text, and for elements ``ended``: null for a present row,
+else the seq that ended it. Of the same key and version the row with the least ``ended`` counts, so that a later file
+says of a row in an earlier one that it ended: no file is ever changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.model.graph import Link, Node
+from kbcore.view import database, table_creation
+from kbcore.view.base_stamp import BaseStamp, write_stamp
+from kbcore.view.database import Room, quoted
+from kbcore.view.tables import ELEMENTS, LINK, NODE, RECORD, Columns, link_row, node_row
+from kbcore.view.view import View
+
+TABLES: Final[Mapping[str, str]] = {"entity": "node", "edge": "link", "source": "source", "record": "record"}
+"""The table of each kind of file."""
+KINDS: Final = tuple(TABLES)
+HISTORY: Final = frozenset({"record"})
+"""Kinds that are history alone."""
+FORMAT_KEY: Final = "kb_fleet_format"
+ENDED: Final = "ended"
+_LOCAL: Final = {"file": "''", "offset_bytes": "0", "length_bytes": "0"}
+"""Columns of a record that say where its line is in a journal, with what they are elsewhere."""
+_PASSING: Final = frozenset({"created_at", "updated_at", "created_by", "created_seq", "version"})
+"""Columns that differ between stores which hold the same facts."""
+_LEFT_OUT: Final = "fleet_left_out"
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Elements of a view that are not written: ``ids``, and those in the place of which others are written."""
+
+    ids: frozenset[str] = frozenset()
+    nodes: tuple[Node, ...] = ()
+    links: tuple[Link, ...] = ()
+
+
+class WrittenFile(msgspec.Struct, frozen=True):
+    """A file that was written: its kind, where it is, and how many rows it has."""
+
+    kind: str
+    path: Path
+    rows: int
+
+
+class PartWriter:
+    """Writes the rows of a view. Close it after use; the view must not change meanwhile."""
+
+    def __init__(self, view: View, left_out: LeftOut | None = None) -> None:
+        self._connection = view.cursor()
+        self._left_out = left_out
+        if left_out:
+            ids = {*left_out.ids, *(one.id for one in left_out.nodes), *(one.id for one in left_out.links)}
+            self._hold(_LEFT_OUT, {"id": "VARCHAR"}, ({"id": one} for one in sorted(ids)))
+            self._hold("fleet_node", NODE, map(node_row, left_out.nodes))
+            self._hold("fleet_link", LINK, map(link_row, left_out.links))
+
+    def _hold(self, name: str, columns: Columns, rows: Iterable[database.Row]) -> None:
+        self._connection.hold(name, columns, None, rows)
+
+    def close(self) -> None:
+        """Close the connection, and drop the tables of what is left out."""
+        if self._left_out:
+            for name in (_LEFT_OUT, "fleet_node", "fleet_link"):
+                self._connection.execute(f"drop table {name}", is_cleanup=True)
+        self._connection.close()
+
+    def fingerprint(self, since: int | None = None) -> int:
+        """Return a number of 128 bits that depends on all present facts, and on nothing else; not on their order.
+
+        Of ``since``, a seq of the same store, it is what the number of that seq differs by, to be combined by XOR.
+        Seqs, times and who first stated an edge are no facts. It is no protection against a forger.
+        """
+        found = 0
+        for kind, table in TABLES.items():
+            if table not in ELEMENTS:
+                continue
+            columns = ELEMENTS[table][1]
+            cells = ", ".join(f"'{name}': {name}" for name in columns if name not in _PASSING)
+            hashed = f"select bit_xor(md5_number('{kind}' || cast(to_json({{{cells}}}) as varchar))) from"
+            asked = [f"{hashed} {self._present(table)}"]
+            if since is not None:
+                asked = [
+                    f"{hashed} {table} where version > {since:d}",
+                    f"{hashed} {table}_history where version <= {since:d} and ended > {since:d}",
+                ]
+            for sql in asked:
+                found ^= self._rows(sql)[0][0] or 0
+        return found
+
+    def write(self, folder: Path, form: int, *, since: int = 0, has_history: bool) -> Iterator[WrittenFile]:
+        """Write a file of each kind that has rows after a seq into a folder that the database may use.
+
+        ``form`` is noted in each file as the version of the format. Without history there are only present rows.
+        """
+        for kind, table in TABLES.items():
+            if not has_history and kind in HISTORY:
+                continue
+            path = folder / f"{kind}.parquet"
+            [(rows,)] = self._rows(
+                f"copy ({self._select(table, since, has_history=has_history)}) to '{quoted(str(path))}' "
+                f"(format parquet, compression zstd, kv_metadata {{{FORMAT_KEY}: '{form:d}'}})"
+            )
+            if rows:
+                yield WrittenFile(kind, path, rows)
+
+    def _select(self, table: str, since: int, *, has_history: bool) -> str:
+        if table not in ELEMENTS:
+            cells = _as_text({name: kind for name, kind in RECORD.items() if name not in _LOCAL})
+            return f"select {cells} from record where seq > {since:d} order by seq"
+        key, columns = ELEMENTS[table]
+        cells = _as_text(columns)
+        rows = f"select {cells}, null::bigint as {ENDED} from {self._present(table)} where version > {since:d}"
+        if has_history:
+            rows += f" union all select {cells}, {ENDED} from {table}_history where {ENDED} > {since:d}"
+        return f"{rows} order by {key}, version"
+
+    def _present(self, table: str) -> str:
+        """Return the relation of the present rows of a table, without what is left out."""
+        if not self._left_out or table not in {"node", "link"}:
+            return table
+        listed = ", ".join(ELEMENTS[table][1])
+        kept = f"select {listed} from {table} where id not in (select id from {_LEFT_OUT})"
+        return f"({kept} union all select {listed} from fleet_{table})"
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with database.explained():
+            return self._connection.rows(sql)
+
+
+def _as_text(columns: Columns) -> str:
+    return ", ".join(f"cast({name} as varchar) as {name}" if kind == "JSON" else name for name, kind in columns.items())
+
+
+def open_parts(paths: Mapping[str, Sequence[str]], basis: BaseStamp, folders: Sequence[str]) -> View:
+    """Return a view in memory of the rows of files, given by kind; they are below ``folders``.
+
+    Raises: ``ViewDamaged`` where one is missing, or is not such a file.
+    """
+    connection = database.connect(Room(folders=tuple(folders)))
+    try:
+        with database.explained_all():
+            connection.execute(database.attaching_new(":memory:", "base"))
+            table_creation.create_base(connection, "base")
+            for kind, table in TABLES.items():
+                if files := paths.get(kind):
+                    _load(connection, table, files)
+            table_creation.finish_base(connection, "base")
+            write_stamp(connection, "base", basis)
+    except BaseException:
+        connection.close()
+        raise
+    return View(connection, basis)
+
+
+def _load(connection: database.Connection, table: str, files: Sequence[str]) -> None:
+    named = ", ".join(f"'{quoted(one)}'" for one in files)
+    read = f"read_parquet([{named}])"
+    if table not in ELEMENTS:
+        cells = ", ".join(f"{_LOCAL[name]} as {name}" if name in _LOCAL else name for name in RECORD)
+        connection.execute(f"insert into base.record ({', '.join(RECORD)}) select {cells} from {read} order by seq")
+        return
+    key, columns = ELEMENTS[table]
+    listed = ", ".join(columns)
+    rows = read
+    if len(files) > 1:
+        ranked = f"row_number() over (partition by {key}, version order by {ENDED} nulls last)"
+        rows = f"(select * from {read} qualify {ranked} = 1)"
+    connection.execute(
+        f"insert into base.{table} ({listed}) select {listed} from {rows} where {ENDED} is null order by {key}"
+    )
+    ended = f"{listed}, {ENDED}"
+    connection.execute(
+        f"insert into base.{table}_history ({ended}) select {ended} from {rows} where {ENDED} is not null"
+    )

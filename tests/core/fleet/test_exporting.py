@@ -1,0 +1,320 @@
+"""Exports to a fleet: what is written, what is not, and what a reader sees when one is ended in the middle."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kbcore.clock import SystemClock
+from kbcore.errors import FormatTooNew, InvalidQuery, StorageError, Unavailable
+from kbcore.fleet import exporting, head
+from kbcore.fleet.exporting import ExportRequest, name_of
+from kbcore.fleet.place import FolderPlace, UrlPlace, read_part
+from kbcore.store import branches
+from kbcore.store.write_request import Author
+from kbcore.view.base_stamp import BaseStamp
+from kbcore.view.database import scratch_folder
+from kbcore.view.parquet import KINDS, open_parts
+from tests.support.disk.faultfs import Crash, CrashingFs, FailingFs, NoSyncFs
+from tests.support.effort.scale import spread
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import git
+
+
+def place_of(folder, fs=None):
+    return FolderPlace(fs or NoSyncFs(), SystemClock(), folder)
+
+
+def export(project, place, **asked):
+    request = ExportRequest(**{"repo": "acme/one", "branch": "main", **asked})
+    workspace = project.workspace()
+    store, choice, _ = branches.open_branch(workspace, None)
+    return store.read(lambda view: exporting.export(workspace, choice.branch, view, place, request))
+
+
+def files_in(folder):
+    return {
+        str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".lock"
+    }
+
+
+def rows(place, sql, repo="acme/one", branch="main"):
+    """Return what a reader of the head finds."""
+    path = head.head_path(repo, branch)
+    found = head.decode(place.read(path, 2**20), path)
+    with scratch_folder() as folder:
+        paths = {kind: [] for kind in KINDS}
+        for number, part in enumerate(found.parts):
+            name = f"{folder}/{number}.parquet"
+            Path(name).write_bytes(read_part(place, part))
+            paths[part.kind].append(name)
+        basis = msgspec.structs.replace(Basis, seq=found.seq)
+        with open_parts(paths, basis, [folder]) as view:
+            return view.rows(sql)
+
+
+Basis = BaseStamp("", "", 0, "", "", "", 0)
+IDS = "select id, title from node order by id"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "fleet"
+
+
+def test_an_export_without_news_writes_nothing(project, folder):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    assert export(project, place_of(folder)).is_new
+    before = files_in(folder)
+    calls = FailingFs(-1)
+    again = export(project, place_of(folder, calls))
+    assert (again.written, again.bytes) == ((), 0)
+    assert files_in(folder) == before
+    assert not {kind for kind, _ in calls.calls} & {"write", "pwrite", "replace", "mkdir"}
+
+
+def test_a_refresh_writes_only_what_is_new(project, folder):
+    project.sync({f"docs/requirements/{n}.md": req(f"REQ-{n}") for n in range(300)})
+    first = export(project, place_of(folder))
+    project.sync({"docs/requirements/1.md": req("REQ-1", title="Other"), "docs/requirements/2.md": None})
+    again = export(project, place_of(folder))
+    assert {one.kind: one.rows for one in again.written} == {"entity": 3, "source": 3, "record": 1}
+    assert again.bytes < first.bytes
+    assert again.head.parts[: len(first.head.parts)] == first.head.parts
+    found = dict(rows(place_of(folder), IDS))
+    assert len(found) == 299
+    assert found["REQ-1"] == "Other"
+
+
+def test_many_refreshes_are_written_as_one(project, folder, monkeypatch):
+    monkeypatch.setattr(exporting, "MAX_PARTS", 6)
+    for number in range(4):
+        project.sync({f"docs/requirements/{number}.md": req(f"REQ-{number}")})
+        found = export(project, place_of(folder))
+        assert len(found.head.parts) <= 8
+    assert len(rows(place_of(folder), IDS)) == 4
+
+
+def test_a_store_that_is_thrown_away_writes_nothing_where_the_facts_are_the_same(project, folder, tmp_path):
+    files = {f"docs/requirements/{n}.md": req(f"REQ-{n}") for n in range(3)}
+    project.sync({**files, "docs/requirements/1.md": req("REQ-1", title="Earlier")})
+    project.sync(files)
+    export(project, place_of(folder))
+    before = files_in(folder)
+    for name, content in [("ci", files), ("ci 2", {**files, "docs/requirements/3.md": req("REQ-3")})]:
+        other = Project(tmp_path / name)
+        other.sync(content)
+        found = export(other, place_of(folder), has_history=False)
+        other.close()
+        if name == "ci":
+            assert not found.is_new
+            assert files_in(folder) == before
+    assert not found.head.has_history
+    assert {one.kind for one in found.written} == {"entity", "source"}
+    assert len(rows(place_of(folder), IDS)) == 4
+
+
+def test_a_lasting_store_brings_history_to_what_one_in_ci_wrote(project, folder):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    export(project, place_of(folder), has_history=False)
+    found = export(project, place_of(folder))
+    assert found.head.has_history
+    assert rows(place_of(folder), "select count(*) from record") == [(1,)]
+
+
+def test_settings_that_changed_are_exported(project, folder):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    first = export(project, place_of(folder))
+    project.write({".kb/config.json": '{"rules": {"orphans": "off"}}'})
+    again = export(project, place_of(folder))
+    assert again.head.settings != first.head.settings
+    assert again.head.parts == first.head.parts
+    assert b"orphans" in read_part(place_of(folder), again.head.settings)
+
+
+def points(project, folder):
+    """Return how many calls an export makes."""
+    counting = FailingFs(-1)
+    export(project, place_of(folder, counting))
+    return len(counting.calls)
+
+
+def test_a_reader_sees_the_head_before_wherever_an_export_is_ended(project, tmp_path):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    export(project, place_of(tmp_path / "first"))
+    project.sync({"docs/requirements/2.md": req("REQ-2")})
+    shutil.copytree(tmp_path / "first", tmp_path / "counted")
+    count = points(project, tmp_path / "counted")
+    assert count > 20
+    for number, at in enumerate(spread(range(count), 12)):
+        folder = shutil.copytree(tmp_path / "first", tmp_path / str(number))
+        fs = CrashingFs(at, inner=NoSyncFs())
+        with pytest.raises(Crash):
+            export(project, place_of(folder, fs))
+        fs.close_all()
+        assert [id_ for id_, _ in rows(place_of(folder), IDS)] in (["REQ-1"], ["REQ-1", "REQ-2"])
+        export(project, place_of(folder))
+        assert len(rows(place_of(folder), IDS)) == 2
+
+
+def test_a_full_disk_leaves_a_whole_head(project, tmp_path):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    export(project, place_of(tmp_path / "first"))
+    project.sync({"docs/requirements/2.md": req("REQ-2")})
+    shutil.copytree(tmp_path / "first", tmp_path / "counted")
+    failed = 0
+    for number, at in enumerate(spread(range(points(project, tmp_path / "counted")), 8)):
+        folder = shutil.copytree(tmp_path / "first", tmp_path / str(number))
+        try:
+            export(project, place_of(folder, FailingFs(at, errno.ENOSPC, lasting=True, inner=NoSyncFs())))
+        except Unavailable:
+            failed += 1
+        assert [id_ for id_, _ in rows(place_of(folder), IDS)] in (["REQ-1"], ["REQ-1", "REQ-2"])
+    assert failed
+
+
+def test_two_exports_at_once_leave_a_whole_head(project, folder):
+    project.sync({f"docs/requirements/{n}.md": req(f"REQ-{n}") for n in range(20)})
+    found, others = [], [Project(project.root, is_new=False) for _ in range(4)]
+
+    def run(one):
+        found.append(export(one, place_of(folder)))
+
+    threads = [threading.Thread(target=run, args=(one,)) for one in others]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for one in others:
+        one.close()
+    assert [one.is_new for one in found].count(True) == 1
+    assert len(rows(place_of(folder), IDS)) == 20
+
+
+def test_a_later_head_of_the_same_store_is_not_replaced_by_an_earlier_one(project, folder):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    project.sync({"docs/requirements/2.md": req("REQ-2")})
+    export(project, place_of(folder))
+    workspace = project.workspace()
+    store, choice, _ = branches.open_branch(workspace, None)
+    with store.view_until(1) as view:
+        found = exporting.export(workspace, choice.branch, view, place_of(folder), ExportRequest("acme/one", "main"))
+    assert not found.is_new
+    assert len(rows(place_of(folder), IDS)) == 2
+
+
+MARKER = "for-eve-alone"
+
+
+def test_what_is_not_shared_is_not_exported(project, folder):
+    project.write({".kb/config.json": '{"share": {"mode": "ask", "actors": ["ann"], "types": ["req", "adr"]}}'})
+    ann, eve = Author("ann", "cli", "t"), Author("eve", "cli", "t")
+    project.sync({"docs/requirements/1.md": req("REQ-1"), "docs/requirements/2.md": req("REQ-2")})
+    project.apply(author=ann, entities=[{"id": "ADR-1", "type": "adr", "title": "Public", "status": "accepted"}])
+    project.apply(
+        author=eve,
+        entities=[
+            {"id": f"ADR-{MARKER}", "type": "adr", "title": MARKER, "status": "accepted"},
+            {"id": "ADR-1", "type": "adr", "tags": [MARKER], "attributes": {"why": MARKER}},
+            {"id": "REQ-1", "type": "req", "metadata": {"note": MARKER}},
+        ],
+        edges=[
+            {"type": "relates_to", "kind": "see", "from": "ADR-1", "to": f"ADR-{MARKER}"},
+            {"type": "relates_to", "kind": "see", "from": "REQ-1", "to": "REQ-2", "attributes": {"why": MARKER}},
+        ],
+        message=MARKER,
+    )
+    project.apply(
+        author=ann, entities=[{"id": "SYM-1", "type": "symbol", "title": f"{MARKER} by type", "status": "active"}]
+    )
+    found = export(project, place_of(folder))
+    assert found.left_out
+    assert not found.head.has_history
+    place = place_of(folder)
+    assert [id_ for id_, _ in rows(place, IDS)] == ["ADR-1", "REQ-1", "REQ-2"]
+    for table in ("node", "link", "source", "record", "node_history", "link_history"):
+        assert MARKER not in repr(rows(place, f"select * from {table}"))
+    assert not any(MARKER.encode() in content for content, _ in files_in(folder).values())
+    before = files_in(folder)
+    assert not export(project, place).is_new
+    assert files_in(folder) == before
+
+
+@pytest.mark.parametrize("how", ["missing", "cut", "flipped"])
+def test_a_damaged_part_is_refused_and_written_again_by_force(project, folder, how):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    part = next(one for one in export(project, place_of(folder)).head.parts if one.kind == "entity")
+    path, data = folder / part.path, (folder / part.path).read_bytes()
+    if how == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(data[:-1] if how == "cut" else bytes([data[0], data[1] ^ 1]) + data[2:])
+    with pytest.raises(StorageError, match=r"part-1-.*(is missing|does not have the bytes)") as refused:
+        rows(place_of(folder), IDS)
+    assert "--force" in refused.value.remedy
+    export(project, place_of(folder), is_whole=True)
+    assert path.read_bytes() == data
+    assert len(rows(place_of(folder), IDS)) == 1
+
+
+def test_a_head_of_a_later_format_is_refused(project, folder):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    found = export(project, place_of(folder)).head
+    path = head.head_path("acme/one", "main")
+    (folder / path).write_bytes(head.encode(msgspec.structs.replace(found, format=head.FORMAT + 1)))
+    with pytest.raises(FormatTooNew, match="has format 2"):
+        export(project, place_of(folder))
+
+
+@pytest.mark.parametrize("name", ["", " x", "a\nb", "x" * 201])
+def test_a_name_that_cannot_be_one_is_refused(project, folder, name):
+    with pytest.raises(InvalidQuery):
+        export(project, place_of(folder), repo=name)
+    assert not folder.exists()
+
+
+def test_names_with_any_signs_stay_below_the_place(project, folder):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    export(project, place_of(folder), repo="../a/é'", branch="feature/%2e..")
+    assert {path.name for path in folder.iterdir()} == {
+        "heads",
+        "settings",
+        "kind=entity",
+        "kind=source",
+        "kind=record",
+    }
+    assert len(rows(place_of(folder), IDS, "../a/é'", "feature/%2e..")) == 1
+
+
+def test_a_url_is_a_place(project):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    place = UrlPlace(f"memory://{id(project)}/kb")
+    assert export(project, place).is_new
+    assert not export(project, place).is_new
+    assert place.heads() == [head.head_path("acme/one", "main")]
+    assert len(rows(place, IDS)) == 1
+    with pytest.raises(InvalidQuery, match="is not reached"):
+        UrlPlace("nowhere://x/y")
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("git@forge.example:acme/pay.git", "acme/pay"),
+        ("https://forge.example/group/acme/pay/", "acme/pay"),
+        ("ssh://git@forge.example:22/acme/pay.git", "acme/pay"),
+        ("/srv/pay.git", "a project"),
+        ("", "a project"),
+    ],
+)
+def test_a_repository_has_the_name_of_its_remote(project, url, name):
+    if url:
+        git(project.root, "config", "remote.origin.url", url)
+    assert name_of(project.workspace()) == name
