@@ -123,7 +123,12 @@ def page_found(
 def _fused(rows: Rows, query: Query, index: Index, asked: TextSearch, meanings: Meanings, *, after: str) -> Hits:
     """Return the same of what words and meaning find, in one order."""
     by_words = Hits({}, 0) if asked.cannot_match else _find(rows, query, index, asked, is_all=True)
-    near = meanings.nearest(asked.text, _passing(rows, query), is_alone=not by_words.total)
+    passing = _passing(rows, query)
+    # What the filters leave out counts: its words show that the branch knows of the matter.
+    everywhere = by_words
+    if not by_words.total and passing is not None and not asked.cannot_match:
+        everywhere = _find(rows, Query(text=query.text, at=query.at, limit=1), index, asked)
+    near = meanings.nearest(asked.text, passing, is_alone=not everywhere.total)
     best = (1 + _MEANING_SHARE) / (_RANK_OFFSET + 1)
     scores: dict[str, float] = {}
     ranks: dict[str, dict[str, int]] = {}

@@ -187,3 +187,9 @@ def test_a_search_for_words_that_entities_hold_imports_no_model(project):
         [sys.executable, "-c", code], cwd=project.root, env=git_env(), capture_output=True, text=True, check=False
     )
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_words_outside_of_a_filter_let_what_passes_it_be_found_by_its_meaning(project):
+    question = "twelve users sign in to mysql"
+    assert "ADR-1" in ids(meant(project, question))
+    assert ids(meant(project, question, type="adr")) == ["ADR-1"]
