@@ -35,6 +35,10 @@ _MARKUP: Final = re.compile(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
 _WORD: Final = re.compile(r"\w+")
 
 
+OF_FILE: Final = "file"
+"""The tie of a note or a task that names the file that was asked for."""
+
+
 class Tie(msgspec.Struct, frozen=True):
     """The way a fact is tied to what was asked for, ``steps`` edges away.
 

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from kbcore.query.context.facts import Fact
+from kbcore.query.context.facts import OF_FILE, Fact
 
 T = TypeVar("T")
 
@@ -31,6 +31,8 @@ _TURNS: Final[Mapping[str, tuple[int, int]]] = {
 }
 """By type: its place among the kinds, and how many of it come in one turn."""
 _OTHER_TURN: Final = (8, 2)
+_TURN_OF_FILE: Final = (-1, 2)
+"""That of notes and tasks about the very file that was asked for: somebody left them there for whoever changes it."""
 RETIRED_COUNT: Final = "retired fact"
 """The name under which facts are counted whose status takes them out of service."""
 
@@ -50,7 +52,7 @@ def ranked(facts: Iterable[Fact]) -> list[Fact]:
     turns = Counter[str]()
     placed = list[tuple[tuple[int, int, int], Fact]]()
     for at, fact in enumerate(nearest.values()):
-        place, in_turn = _TURNS.get(fact.type, _OTHER_TURN)
+        place, in_turn = _TURN_OF_FILE if fact.tie.edge == OF_FILE else _TURNS.get(fact.type, _OTHER_TURN)
         placed.append(((turns[fact.type] // in_turn, place, at), fact))
         turns[fact.type] += 1
     return [fact for _, fact in sorted(placed, key=lambda one: one[0])]

@@ -18,7 +18,7 @@ from kbcore.model.proposals import OF_LINK, of_node
 from kbcore.model.schema import MEMOS, ORDER
 from kbcore.model.verdict import TEST
 from kbcore.query import sql
-from kbcore.query.context.facts import FAILING, Fact, Tie, marks_of
+from kbcore.query.context.facts import FAILING, OF_FILE, Fact, Tie, marks_of
 from kbcore.query.verdicts import verdicts_of
 from kbcore.view.tables import Rows
 
@@ -82,7 +82,7 @@ def about_files(rows: Rows, paths: Collection[str]) -> tuple[Fact, ...]:
         f"and {of_file} in (select unnest({bound.bind(sorted(paths))}::varchar[])) "
         f"order by n.version desc, n.id limit {limits.MAX_CONTEXT_FACTS}"
     )
-    return _judged(rows, None, [_fact(row, Tie("file", near=row[-1])) for row in rows(text, bound.params)])
+    return _judged(rows, None, [_fact(row, Tie(OF_FILE, near=row[-1])) for row in rows(text, bound.params)])
 
 
 def changed_after(rows: Rows, seq: int) -> tuple[Fact, ...]:

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.query.context.facts import Fact, Tie, counted_line
+from kbcore.query.context.facts import OF_FILE, Fact, Tie, counted_line
 from kbcore.query.context.fitting import fit, ranked
 
 TYPES = ("adr", "req", "scenario", "test", "flag", "symbol", "risk")
@@ -72,3 +72,9 @@ def test_kinds_take_turns_and_within_a_kind_the_nearest_comes_first_then_the_lat
 def test_of_two_facts_about_one_entity_the_nearer_is_kept():
     far, near = fact("R-1", "req", steps=2), fact("R-1", "req", steps=0)
     assert ranked([far, near]) == [near]
+
+
+def test_notes_about_the_very_file_come_before_what_is_linked_to_it():
+    about = Fact("N-1", "note", "x", "active", Tie(OF_FILE, near="src/a.py"), version=1)
+    facts = [fact("R-1", "req"), fact("A-1", "adr"), about, fact("N-2", "note")]
+    assert [one.id for one in ranked(facts)] == ["N-1", "A-1", "R-1", "N-2"]
