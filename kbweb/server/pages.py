@@ -258,7 +258,8 @@ def entities(ask: Ask, state: State) -> Page:
         "next_cursor": found.next_cursor,
         "types": sorted(schema.entities),
     }
-    table = Table(("id", "type", "title", "status", "owner"), [msgspec.structs.astuple(one) for one in subjects])
+    rows = [(one.id, one.type, one.title, one.status, one.owner, "yes" if one.proposed else "") for one in subjects]
+    table = Table(("id", "type", "title", "status", "owner", "proposed"), rows)
     return Page("found", "Entities", values, table)
 
 

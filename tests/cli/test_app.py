@@ -167,7 +167,7 @@ def test_help_is_a_command_as_well(kb):
     [
         (["qeury"], "Did you mean 'query'?"),
         (["rev"], "Did you mean 'review' or 'revert'?"),
-        (["undo"], "Did you mean 'review' or 'revert'?"),
+        (["undo"], "Did you mean 'revert'?"),
         (["ls"], "Did you mean 'query'?"),
         (["lint"], "Did you mean 'check'?"),
         (["import"], "Did you mean 'apply' or 'restore'?"),

@@ -105,6 +105,6 @@ def test_no_text_in_the_code_spells_one_out() -> None:
 
 def test_help_prints_a_topic_and_the_list_of_topics(kb) -> None:
     assert kb("help", "new-epoch").out == TOPICS["new-epoch"]
-    assert kb("help", "topics").out.splitlines() == [f"  kb help {name}" for name in TOPICS]
+    assert kb("help", "topics").out.splitlines() == [f"  kb help {name}" for name in ("agents", *TOPICS)]
     assert kb("help", "redact").out.startswith("Usage: kb redact")
     assert kb("help", "nonsense").status == 2

@@ -42,6 +42,7 @@ def test_two_clones_that_decide_at_once_come_to_one_state(ann: Clone, bob: Clone
     ann.write({".kb/config.json": json.dumps({"review": {"actors": ["bot"]}})})
     ann.fact("FACT-2")
     ann.fact("FACT-3")
+    ann.link("FACT-1", "REQ-1")  # it is suspect, and a proposal would confirm it
     ann.actor = "bot"
     ann.apply(
         entities=[
