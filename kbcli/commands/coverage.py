@@ -110,7 +110,6 @@ def _report(
 
     from kbcli.views.coverage import CoverageReport
     from kbcore.query import DataNames, check, coverage
-    from kbcore.query.owning import read_owners
     from kbcore.sync.paths import folder_in
 
     repo = opened.workspace.repo
@@ -119,11 +118,7 @@ def _report(
     asked = check(asked, view.schema(opened.workspace.schema), known, root=str(repo.worktree), start=start)
     as_of = None if seq == view.seq else seq
     covered = coverage.read(view.rows, as_of, asked)
-    groups_of = coverage.read_components(view.rows, as_of) if by == "component" else {}
-    groups_of = coverage.read_folders(view.rows, as_of) if by == "folder" else groups_of
-    if by == "owner":
-        owned = read_owners(view.rows, as_of, [one.id for one in covered.requirements], of_files)
-        groups_of = {id_: one.owners for id_, one in owned.items()}
+    groups_of = coverage.read_members(view.rows, as_of, by, [one.id for one in covered.requirements], of_files)
     is_filtered = bool(asked.tags or asked.status or asked.path)
     report = CoverageReport(seq, by, covered, groups_of, tuple(lacked), is_filtered, at)
     if not report.is_empty:

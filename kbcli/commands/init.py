@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _WORKFLOW_LINES: Final = {
     "created": "Workflow: {} was written. Commit it.",
-    "updated": "Workflow: {} was written anew. Commit it.",
+    "updated": "Workflow: {} was brought up to date. Commit it.",
     "kept": "Workflow: {} is as it would be written.",
     "changed": "Workflow: {} was changed by somebody, and stays as it is. Remove it to have it written.",
 }

@@ -82,7 +82,7 @@ def _write(session: Session, opened: Opened, report: BranchReport, out: str, for
     from kbcore.checks import descriptions
     from kbcore.text.escaping import escape_controls, json_text
     from kbweb.badge import badge
-    from kbweb.report import GENERATOR, html_report
+    from kbweb.report import html_report
 
     if format_ == "md":
         text = "".join(markdown(report))
@@ -95,9 +95,20 @@ def _write(session: Session, opened: Opened, report: BranchReport, out: str, for
     contents = [(f"{out.rstrip('/')}/index{suffix}" if is_folder else out, text.encode())]
     if is_folder:
         contents.append((f"{out.rstrip('/')}/badge.svg", badge(report.overview.requirements).encode()))
-    marks = (GENERATOR.encode(), b'aria-label="verified: ', f"# {report.branch} at seq ".encode(), b'{"branch":')
-    write_files(
-        session, contents, force=force, makes_folders=True, is_own=lambda data: any(mark in data for mark in marks)
-    )
+    write_files(session, contents, force=force, makes_folders=True, is_own=_is_report)
     if out != STDOUT:
         session.output.say(f"Written: {escape_controls(contents[0][0])}")
+
+
+def _is_report(data: bytes) -> bool:
+    """Tell whether a file begins as a report, or a badge, that KB wrote."""
+    from kbcli.views.branch_report import BEGINS
+    from kbweb.badge import MARK
+    from kbweb.report import GENERATOR
+
+    return (
+        (data.startswith(b"<!doctype html>") and GENERATOR.encode() in data)
+        or (data.startswith(b'{"branch":"') and b'"overview":{"entities":' in data)
+        or BEGINS.match(data) is not None
+        or (data.startswith(b"<svg ") and MARK.encode() in data)
+    )

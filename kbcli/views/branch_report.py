@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,6 +12,8 @@ from kbcore.pages.branch_report import BranchReport
 from kbcore.query.coverage import CoverageGroup, Tally
 from kbcore.text.wording import pluralize
 
+BEGINS: Final = re.compile(rb"# [^\n]+ at seq \d+\n\n\d+ entit")
+"""The beginning of each report, by which one is recognized."""
 _MOST: Final = 100
 """Rows of a table; forges cut a summary at 1 MB."""
 

@@ -8,14 +8,11 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import __version__
-from kbcore.model.schema import ASPECTS
 from kbcore.pages.entity import EntityPage, read_entity_pages
 from kbcore.pages.overview import Overview, read_overview
-from kbcore.query import Query, coverage
+from kbcore.query import coverage
 from kbcore.query.conflicts import Conflict, find_conflicts
 from kbcore.query.coverage import By, CoverageGroup, Covered
-from kbcore.query.matrix import ALL_ROWS, ASPECT_STEPS, Matrix, MatrixRequest, read_matrix
-from kbcore.query.owning import read_owners
 from kbcore.rules import CheckReport
 from kbcore.text.code_owners import NONE, CodeOwners
 from kbcore.view.view import View
@@ -28,7 +25,7 @@ class BranchReport(msgspec.Struct, frozen=True):
     """All that the pages of a branch show, read at one seq.
 
     ``at`` is the time of its last record, ``commit`` the commit that this was recorded at ("" where none is known).
-    ``groups`` has the requirements by each of ``GROUPS``, ``matrices`` one for each aspect, ``changes`` what differs
+    ``groups`` has the requirements by each of ``GROUPS``, ``changes`` what differs
     since ``since`` as ``kb diff`` has it, None where no point was given.
     """
 
@@ -39,7 +36,6 @@ class BranchReport(msgspec.Struct, frozen=True):
     overview: Overview
     covered: Covered
     groups: Mapping[By, list[CoverageGroup]]
-    matrices: Mapping[str, Matrix]
     check: CheckReport
     conflicts: tuple[Conflict, ...]
     entities: Mapping[str, EntityPage]
@@ -60,7 +56,6 @@ class BranchReport(msgspec.Struct, frozen=True):
             "coverage": {
                 by: [{"name": one.name, **one.as_json()} for one in groups] for by, groups in self.groups.items()
             },
-            "matrices": {name: one.as_json() for name, one in self.matrices.items()},
             "check": self.check.as_json(),
             "conflicts": [one.as_json() for one in self.conflicts],
             "entities": {id_: page.as_json() for id_, page in self.entities.items()},
@@ -83,7 +78,6 @@ def read_report(view: View, branch: str, check: CheckReport, of_files: CodeOwner
         read_overview(view, covered, check, conflicts),
         covered,
         group_requirements(view, covered, of_files),
-        {aspect: read_matrix(view.rows, None, _matrix_of(aspect)) for aspect in ASPECTS},
         check,
         conflicts,
         read_entity_pages(view, ids, check),
@@ -103,19 +97,6 @@ def group_requirements(
 ) -> dict[By, list[CoverageGroup]]:
     """Return the requirements in groups, by each of ``by``."""
     ids = [one.id for one in covered.requirements]
-    found: dict[By, list[CoverageGroup]] = {}
-    for one in by:
-        groups_of: Mapping[str, Sequence[str]] = {}
-        if one == "owner":
-            owned = read_owners(view.rows, None, ids, of_files)
-            groups_of = {id_: owners.owners for id_, owners in owned.items()}
-        elif one == "component":
-            groups_of = coverage.read_components(view.rows, None)
-        elif one == "folder":
-            groups_of = coverage.read_folders(view.rows, None)
-        found[one] = coverage.groups(covered, one, groups_of)
-    return found
-
-
-def _matrix_of(aspect: str) -> MatrixRequest:
-    return MatrixRequest(Query(type="req"), (ASPECT_STEPS[aspect],), limit=ALL_ROWS)
+    return {
+        one: coverage.groups(covered, one, coverage.read_members(view.rows, None, one, ids, of_files)) for one in by
+    }

@@ -6,7 +6,7 @@ the three numbers of a tally add up to its requirements, and a percentage is of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -18,8 +18,10 @@ from kbcore.model.statuses import RETIRED, has_status
 from kbcore.model.verdict import REQUIREMENT
 from kbcore.query import sql
 from kbcore.query.known import known_paths
+from kbcore.query.owning import read_owners
 from kbcore.query.request import Query
 from kbcore.query.verdicts import FailingTest, failing_tests
+from kbcore.text.code_owners import CodeOwners
 from kbcore.text.suggest import near_ones
 from kbcore.view.tables import Rows
 
@@ -236,6 +238,18 @@ def read_folders(rows: Rows, at: int | None) -> dict[str, tuple[str, ...]]:
         statement.params,
     )
     return {id_: (path.rpartition("/")[0] or ".",) for id_, path in found}
+
+
+def read_members(
+    rows: Rows, at: int | None, by: By, ids: Collection[str], of_files: CodeOwners
+) -> dict[str, tuple[str, ...]]:
+    """Return what these requirements belong to: components, owners or folders; none for the other ways to group."""
+    if by == "component":
+        return read_components(rows, at)
+    if by == "folder":
+        return read_folders(rows, at)
+    owned = read_owners(rows, at, ids, of_files) if by == "owner" else {}
+    return {id_: one.owners for id_, one in owned.items()}
 
 
 def groups(covered: Covered, by: By, groups_of: Mapping[str, Sequence[str]]) -> list[CoverageGroup]:

@@ -8,7 +8,7 @@ and are counted, and so are proposed ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
@@ -20,7 +20,7 @@ from kbcore.model.schema import Schema
 from kbcore.model.statuses import RETIRED, has_status
 from kbcore.model.verdict import REQUIREMENT
 from kbcore.query import sql
-from kbcore.query.coverage import ENDS
+from kbcore.query.coverage import ENDS, State
 from kbcore.query.request import Query, refuse
 from kbcore.query.subject import COLUMNS, Subject, subject_of
 from kbcore.query.walk import AGAINST, WalkStatement
@@ -30,8 +30,6 @@ from kbcore.view.tables import Rows
 
 ALL_ROWS: Final = 10_000_000
 """More rows than a branch can have, for a matrix without pages."""
-
-State = Literal["yes", "no", "not_applicable"]
 
 ASPECT_STEPS: Final[Mapping[str, str]] = {
     aspect: edge if near == "from_id" else f"{AGAINST}{edge}" for aspect, (edge, near, _) in ENDS.items()

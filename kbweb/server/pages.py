@@ -33,10 +33,10 @@ from kbcore.query import (
     parse_pattern,
     parse_where,
 )
+from kbcore.query.coverage import State as MatrixState
 from kbcore.query.drawing import MAX_NODES, svg
 from kbcore.query.former import called, with_present_ids
 from kbcore.query.matrix import MatrixRequest, check_matrix, read_matrix
-from kbcore.query.matrix import State as MatrixState
 from kbcore.query.section import Section, SectionRequest, section
 from kbcore.query.subject import Subject
 from kbcore.store import branches
