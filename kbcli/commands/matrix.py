@@ -85,7 +85,7 @@ def _read(opened: Opened, view: View, seq: int, wanted: MatrixRequest) -> Matrix
 
     repo, schema = opened.workspace.repo, view.schema(opened.workspace.schema)
     start = folder_in(opened.session.start, repo.worktree) if repo.has_worktree else ""
-    known = DataNames(view.rows, is_edge=False)
+    known = DataNames(view.rows, is_edge=False, owners=opened.code_owners)
     rows = check(wanted.rows, schema, known, root=str(repo.worktree), start=start)
     as_of = None if seq == view.seq else seq
     return read_matrix(view.rows, as_of, check_matrix(msgspec.structs.replace(wanted, rows=rows), schema))

@@ -192,7 +192,6 @@ def _read(
     from kbcore.query import DataNames, check
     from kbcore.query.conditions import said_times
     from kbcore.query.former import with_present_ids
-    from kbcore.query.owning import note_on_condition
     from kbcore.store.history.when import span_meant
     from kbcore.sync.paths import folder_in
     from kbcore.sync.searching import search
@@ -214,7 +213,7 @@ def _read(
         asked = check(
             wanted,
             schema,
-            DataNames(view.rows, is_edge=wanted.is_edge),
+            DataNames(view.rows, is_edge=wanted.is_edge, owners=opened.code_owners),
             found,
             root=str(root),
             start=start,
@@ -225,9 +224,6 @@ def _read(
         asked, former = with_present_ids(view, asked, seq)
         opened.session.show_called(former, seq)
         asked = msgspec.structs.replace(asked, at=seq)
-        if any(one.key == "owner" for any_of in asked.where for one in any_of):
-            note = note_on_condition(view.rows, asked, opened.code_owners())
-            opened.session.called.update({note: None} if note else {})
 
         def page_of(query: Query) -> Page:
             return search(opened.workspace, opened.store, opened.branch, view, query)

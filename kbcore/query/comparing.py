@@ -17,6 +17,7 @@ from kbcore.query.keys import Key, key_of
 from kbcore.query.known import pointer
 from kbcore.query.meaning import Number, number_of, span_of
 from kbcore.query.walk import WalkStatement
+from kbcore.view.tables import FILE_OF
 
 _DIGITS: Final = 40
 """The digits of a number in a text that are compared."""
@@ -37,9 +38,12 @@ def natural(text: str) -> str:
     return _RUN.sub(lambda run: run[0].rjust(_DIGITS, "0")[:_DIGITS], text)
 
 
-def holds(statement: WalkStatement, conditions: AnyOf, *, is_edge: bool) -> str:
-    """Return the condition that at least one of these holds; the query has been checked."""
-    return f"({' or '.join(_holds(statement, one, is_edge=is_edge) for one in conditions)})"
+def holds(statement: WalkStatement, conditions: AnyOf, *, is_edge: bool, owned: str = "") -> str:
+    """Return the condition that at least one of these holds; the query has been checked.
+
+    ``owned`` is SQL for the owners of files, a relation of ``path`` and ``owner``; "" where no file has any.
+    """
+    return f"({' or '.join(_holds(statement, one, is_edge=is_edge, owned=owned) for one in conditions)})"
 
 
 def sortable(statement: WalkStatement, key: Key) -> list[str]:
@@ -53,15 +57,30 @@ def sortable(statement: WalkStatement, key: Key) -> list[str]:
     return [_natural(column), column] if key.kind in {"text", "stated_by"} else [column]
 
 
-def _holds(statement: WalkStatement, condition: Condition, *, is_edge: bool) -> str:
+def _holds(statement: WalkStatement, condition: Condition, *, is_edge: bool, owned: str) -> str:
     key = key_of(condition.key, is_edge=is_edge)
     assert key is not None, "the query was not checked"  # noqa: S101
+    if owned and key.column == "owner":
+        return _owner_holds(statement, condition, key, owned)
     if not condition.value and condition.operator in {"=", "!="}:
         return f"{'' if condition.operator == '=' else 'not '}({_is_empty(statement, key)})"
     if condition.operator == "!=":
         compares = _compares(statement, key, "=", condition)
         return f"not coalesce({compares}, false)"
     return _compares(statement, key, condition.operator, condition)
+
+
+def _owner_holds(statement: WalkStatement, condition: Condition, key: Key, owned: str) -> str:
+    """Return the condition on the owner of an entity; where it has none, on any of the owners of its file."""
+    has_none, of_files = f"({_is_empty(statement, key)})", f"select o.path from {owned} o"  # noqa: S608 - fixed names
+    if not condition.value:
+        is_missing = f"({has_none} and {FILE_OF} not in ({of_files}))"
+        return is_missing if condition.operator == "=" else f"not {is_missing}"
+    operator: Operator = "=" if condition.operator == "!=" else condition.operator
+    stated = _compares(statement, key, operator, condition)
+    given = _text_compares(statement, "o.owner", operator, condition.value)
+    found = f"case when {has_none} then {FILE_OF} in ({of_files} where {given}) else {stated} end"
+    return f"not {found}" if condition.operator == "!=" else found
 
 
 def _compares(statement: WalkStatement, key: Key, operator: Operator, condition: Condition) -> str:

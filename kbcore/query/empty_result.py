@@ -279,7 +279,9 @@ def _unknown_value(view: Viewed, query: Query, words: str) -> _Unknown | None:
         return None
     table = as_of.links(query.at) if query.is_edge else as_of.nodes(query.at, is_whole=query.names_hidden)
     values = _values_of(view, key, table)
-    alone = Query(type=query.type if query.is_edge else "", where=(any_of,), at=query.at)
+    if key.column == "owner" and not query.is_edge:
+        values = sorted({*values, *query.owned.owners})
+    alone = Query(type=query.type if query.is_edge else "", where=(any_of,), at=query.at, owned=query.owned)
     if value in values or _total(view, alone):
         return None
     if not values:

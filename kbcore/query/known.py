@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
+
+import msgspec
 
 from kbcore.errors.remedies import EdgeWords
 from kbcore.model.graph import OBJECT_FIELDS
+from kbcore.text.code_owners import NONE, CodeOwners
 from kbcore.text.globs import glob_set, has_signs
 from kbcore.view.contested import CONTESTED_ROWS, choices
 from kbcore.view.likeness import without_zeros
@@ -34,17 +37,39 @@ union select json_extract_string(attributes, '$.file') from node where type = 's
 union select path from source
 """
 """The files that are read, or that entities are of."""
-_PATHS: Final = f"{PRESENT_PATHS} union select path from node_history where path <> ''"  # noqa: S608 - fixed
+_PATHS: Final = f"""
+{PRESENT_PATHS} union select path from node_history where path <> ''
+union select json_extract_string(attributes, '$.file') from node_history where type = 'symbol'
+  and json_type(attributes, '$.file') = 'VARCHAR'
+"""  # noqa: S608 - fixed
 
 
 _CONFLICTS: Final = f"select * from ({CONTESTED_ROWS}) order by all limit {_DECIDED}"  # noqa: S608 - fixed
 
 
-class DataNames:
-    """The names that entities, or edges, have or once had, by the full name of a field such as ``attributes.kind``."""
+class OwnedFiles(msgspec.Struct, frozen=True):
+    """The owners of files: the owner of the path at the same place, a path with several owners several times.
 
-    def __init__(self, rows: Rows, *, is_edge: bool) -> None:
+    ``mark`` is that of the file which gives them.
+    """
+
+    mark: str = ""
+    paths: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
+
+
+NO_FILES: Final = OwnedFiles()
+
+
+class DataNames:
+    """The names that entities, or edges, have or once had, by the full name of a field such as ``attributes.kind``.
+
+    ``owners`` returns the owners of the files of the branch. It is called for a condition on them.
+    """
+
+    def __init__(self, rows: Rows, *, is_edge: bool, owners: Callable[[], CodeOwners] = lambda: NONE) -> None:
         self._rows = rows
+        self._owners = owners
         self._tables = ("link", "link_history") if is_edge else ("node", "node_history")
 
     def is_empty(self) -> bool:
@@ -95,6 +120,15 @@ class DataNames:
         wanted = [one for glob in globs for one in _with_folders(glob)]
         found = glob_set(tuple(wanted))
         return tuple(path for path in known_paths(self._rows) if found.first(path) is not None)
+
+    def owned_files(self) -> OwnedFiles:
+        """Return the owners of the files that entities are of, or once were."""
+        of_files = self._owners()
+        if not of_files.file:
+            return NO_FILES
+        given = [(path, found.owners) for path in known_paths(self._rows) if (found := of_files.of(path))]
+        pairs = [(path, owner) for path, owners in given for owner in owners]
+        return OwnedFiles(of_files.mark, tuple(path for path, _ in pairs), tuple(owner for _, owner in pairs))
 
     def names(self) -> list[str]:
         """Return the full names that there are now, in order, to find the nearest one."""

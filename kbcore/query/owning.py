@@ -7,22 +7,13 @@ entity, and each change of it a change of all of them.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from kbcore.query import sql
-from kbcore.query.request import Query
 from kbcore.text.code_owners import CodeOwners
-from kbcore.text.escaping import in_quotes
-from kbcore.text.wording import pluralize
-from kbcore.view.tables import IS_TEXT_OF, Rows
-
-_FILE: Final = (
-    "coalesce(case when n.type = 'symbol' then json_extract_string(n.attributes, '$.file') end, "
-    f"nullif(n.path, ''), {IS_TEXT_OF}, '')"
-)
-"""The file of an entity ``n``: where a symbol is said to be, else which states it, or has its text."""
+from kbcore.view.tables import FILE_OF, Rows
 
 
 class EntityOwners(msgspec.Struct, frozen=True):
@@ -54,7 +45,7 @@ def read_owners(rows: Rows, at: int | None, ids: Collection[str], of_files: Code
     statement = sql.statement(at)
     bound = f"{statement.bind(list(ids))}::varchar[]"
     asked = (
-        f"select n.id, coalesce(n.owner, ''), {_FILE} from {statement.node} n "  # noqa: S608 - fixed names
+        f"select n.id, coalesce(n.owner, ''), {FILE_OF} from {statement.node} n "  # noqa: S608 - fixed names
         f"where n.id in (select unnest({bound})) order by n.id"
     )
     found: dict[str, EntityOwners] = {}
@@ -68,29 +59,3 @@ def read_owners(rows: Rows, at: int | None, ids: Collection[str], of_files: Code
         if (given := files[file]) is not None:
             found[id_] = given
     return found
-
-
-def note_on_condition(rows: Rows, query: Query, of_files: CodeOwners) -> str:
-    """Return that a condition of a query on ``owner`` passes over owners of files, "" where there are none such.
-
-    Of a condition on one owner those count that this one owns. One statement; each file is looked up once.
-    """
-    said = [one for any_of in query.where for one in any_of if one.key == "owner"]
-    if not said or query.is_edge or not of_files.file:
-        return ""
-    wanted = {one.value for one in said if one.operator == "=" and one.value} if len(said) == 1 else set()
-    statement = sql.statement(query.at)
-    asked = f"select {_FILE} as file, count(*) from {statement.node} n where coalesce(n.owner, '') = '' group by file"  # noqa: S608 - fixed names
-    number = 0
-    for file, count in rows(asked, statement.params):
-        found = owners_of_file(file, of_files)
-        if found and (not wanted or not wanted.isdisjoint(found.owners)):
-            number += count
-    if not number:
-        return ""
-    owner = f"the owner {in_quotes(*wanted)}" if wanted else "an owner"
-    whose = f"{pluralize(number, 'entity')} without `owner`"
-    return (
-        f"{of_files.file} gives {owner} to {whose}; a condition on `owner` sees only what is stated. Coverage by owner "
-        "counts both, and the setting `defaults` states owners for folders."
-    )

@@ -175,10 +175,11 @@ def page(
         from kbcore.query.text.page import page_found  # noqa: PLC0415 - most queries ask no text
 
         found, entities, total, is_last = page_found(asked, last, rows, texts, nodes)
-        cursors.check_basis(cursor, found.search.basis)
     else:
         shown, total, is_last = _rows(asked, last, rows, is_first=cursor is None)
         entities = [] if query.is_edge else [node_of(row) for row in shown]
+    basis = f"{found.search.basis if found else ''}{query.owned.mark}"
+    cursors.check_basis(cursor, basis)
     if not (shown or entities) and query.from_id and cursor is None:
         _check_start(asked, rows, min(at, last_record))
     if query.count:
@@ -190,7 +191,7 @@ def page(
     ids = [row[0] for row in shown] or [node.id for node in entities]
     next_cursor = ""
     if not is_last:
-        basis, mark = found.search.basis if found else "", "" if asked.at is not None else overlay
+        mark = "" if asked.at is not None else overlay
         next_cursor = cursors.encode(cursors.Cursor(digest, at, total, ids[-1], basis, mark))
     return Page(at, entities, edges, total, next_cursor, paths=_paths(asked, entities, rows), found=found)
 
@@ -229,7 +230,13 @@ def _digest(query: Query, scope: str) -> str:
     plain = Query()
     where = tuple(tuple(msgspec.structs.replace(one, span=None) for one in any_of) for any_of in query.where)
     bare = msgspec.structs.replace(
-        query, where=where, cursor=plain.cursor, limit=plain.limit, fields=plain.fields, edges=plain.edges
+        query,
+        where=where,
+        owned=plain.owned,
+        cursor=plain.cursor,
+        limit=plain.limit,
+        fields=plain.fields,
+        edges=plain.edges,
     )
     return cursors.request_mark((scope, bare))
 

@@ -20,7 +20,7 @@ from kbcore.model.schema import HIDDEN, Schema, is_hidden_id
 from kbcore.model.values import text_problem
 from kbcore.query.conditions import ALLOWED, AnyOf, Condition
 from kbcore.query.keys import EDGE, MEMBERS, Key, KeyKind, field_names, field_of, is_path_key, key_names, key_of
-from kbcore.query.known import DataNames
+from kbcore.query.known import NO_FILES, DataNames, OwnedFiles
 from kbcore.query.meaning import is_relative_time, number_of, path_of, span_of
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import glob_fault
@@ -72,6 +72,8 @@ class Query(msgspec.Struct, frozen=True):
     """Globs of files: only what is of one of them, or is said to be in one."""
     paths: tuple[str, ...] = ()
     """The known files that ``path`` means, of a checked query."""
+    owned: OwnedFiles = NO_FILES
+    """The owners of known files, of a checked query with a condition on ``owner``."""
     from_id: str = ""
     """Only what can be reached from this entity or edge, itself left out."""
     follow: tuple[str, ...] = ()
@@ -103,6 +105,11 @@ class Query(msgspec.Struct, frozen=True):
         named = [one.value for any_of in self.where for one in any_of if one.key == "type" and one.operator == "="]
         is_named = not HIDDEN.keys().isdisjoint((self.type, *named)) or any(map(is_hidden_id, self.ids))
         return is_named and not self.is_edge
+
+    @property
+    def names_owner(self) -> bool:
+        """Return whether a condition is on the owner of entities."""
+        return not self.is_edge and any(one.key == "owner" for any_of in self.where for one in any_of)
 
 
 def check(
@@ -151,6 +158,7 @@ def check(
     return msgspec.structs.replace(
         query,
         paths=known.paths_like([path_of(one, root, start) for one in query.path]) if known and query.path else (),
+        owned=known.owned_files() if known and query.names_owner else NO_FILES,
         ids=tuple(dict.fromkeys(query.ids)),
         where=tuple(
             tuple(_timed(below(one), times, is_edge=query.is_edge) for one in any_of) for any_of in query.where

@@ -184,7 +184,8 @@ def filters(statement: walk.WalkStatement, query: Query) -> list[str]:
     if query.status:
         found.append(f"n.status = {statement.bind(query.status)}")
     found += [f"list_contains(n.tags, {statement.bind(tag)})" for tag in query.tags]
-    found += [comparing.holds(statement, any_of, is_edge=query.is_edge) for any_of in query.where]
+    owned = _owned(statement, query)
+    found += [comparing.holds(statement, any_of, is_edge=query.is_edge, owned=owned) for any_of in query.where]
     if query.path:
         bound = f"{statement.bind(list(query.paths))}::varchar[]"
         found.append(f"list_has_any(n.files, {bound})" if query.is_edge else is_of_files(bound))
@@ -193,6 +194,14 @@ def filters(statement: walk.WalkStatement, query: Query) -> list[str]:
     if query.from_id:
         found.append("n.id in (select reach.id from reach where reach.steps > 0)")
     return found
+
+
+def _owned(statement: walk.WalkStatement, query: Query) -> str:
+    """Return the relation of the files and their owners, "" where a query has none."""
+    if not (query.owned.paths and query.names_owner):
+        return ""
+    path, owner = (f"unnest({statement.bind(list(of))}::varchar[])" for of in (query.owned.paths, query.owned.owners))
+    return f"(select {path} as path, {owner} as owner)"
 
 
 def is_of_files(bound: str) -> str:

@@ -13,6 +13,7 @@ Source: the documentation of code owners of GitHub, and that of GitLab for secti
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -28,6 +29,7 @@ _SECTION: Final = re.compile(r"\^?\[(?P<name>[^\]]+)\](?:\[\d+\])?(?=\s|$)")
 _ESCAPED: Final = re.compile(r"\\?.", re.DOTALL)
 _SIGNS: Final = frozenset("*?")
 _MAX_SHOWN_CHARS: Final = 60
+_MARK_HEX: Final = 16
 _OWNER_HINT: Final = "Owners are written `@name`, `@organization/team` or as an address of mail."
 _PATTERN_HINT: Final = "Write a path, with `*`, `?` or `**`."
 FAULT: Final = "bad_owners_line"
@@ -52,13 +54,18 @@ class Ownership(msgspec.Struct, frozen=True):
 class CodeOwners:
     """The owners of files by path; ``file`` is where they are from, "" without such a file.
 
-    ``problems`` are the lines that give nothing, and why.
+    ``problems`` are the lines that give nothing, and why. ``mark`` is the same for equal files alone, "" without one.
     """
 
     def __init__(
-        self, file: str, sections: Sequence[Sequence[OwnersLine]] = (), problems: Sequence[FileProblem] = ()
+        self,
+        file: str,
+        sections: Sequence[Sequence[OwnersLine]] = (),
+        problems: Sequence[FileProblem] = (),
+        mark: str = "",
     ) -> None:
         self.file = file
+        self.mark = mark
         self.problems = tuple(problems)
         self._sections = [_Section(lines) for lines in sections]
 
@@ -108,7 +115,8 @@ def read(text: str, file: str) -> CodeOwners:
             sections.setdefault(name, [])
         elif pattern:
             sections[name].append(OwnersLine(number, pattern, tuple(owners) or usual))
-    return CodeOwners(file, [lines for lines in sections.values() if lines], at_most(problems))
+    mark = hashlib.sha256(f"{file}\n{text}".encode()).hexdigest()[:_MARK_HEX]
+    return CodeOwners(file, [lines for lines in sections.values() if lines], at_most(problems), mark)
 
 
 def _words(line: str) -> Iterator[str]:

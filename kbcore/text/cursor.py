@@ -23,7 +23,8 @@ _DIGEST_HEX: Final = 16
 class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The end of a page: ``last`` is the key of its last row, ``total`` counts the rows of all pages.
 
-    ``basis`` identifies what else the answer depends on, such as the documents that were at hand, and
+    ``basis`` identifies what else the answer depends on, such as the documents that were at hand or the owners of
+    files, and
     ``overlay`` what it has besides the records (``View.overlay``); "" for none.
     """
 
@@ -77,12 +78,12 @@ def check_overlay(cursor: Cursor, overlay: str) -> None:
 
 
 def check_basis(cursor: Cursor | None, basis: str) -> None:
-    """Refuse to go on where other documents can be read than for the first page, of which there is no cursor.
+    """Refuse to go on where what an answer depends on differs from that of the first page, of which there is no cursor.
 
     Raises: ``InvalidQuery``.
     """
     if cursor and cursor.basis != basis:
-        message = "The readable documents differ from those of the page before, by which the order may change."
+        message = "The readable documents, or the owners of files, differ from those of the page before."
         raise InvalidQuery(message, hint=START_OVER)
 
 

@@ -84,6 +84,11 @@ LINK: Final[Columns] = {
 
 IS_TEXT_OF: Final = "case when json_extract_string(n.owners, '$.text_ref') = n.text_ref then n.text_ref end"
 """The file that states that it is the text of the entity ``n``, null where none does."""
+FILE_OF: Final = (
+    "coalesce(case when n.type = 'symbol' then json_extract_string(n.attributes, '$.file') end, "
+    f"nullif(n.path, ''), {IS_TEXT_OF}, '')"
+)
+"""The file whose owners an entity ``n`` has: where a symbol is said to be, else which states it, or has its text."""
 
 IS_MENTION: Final = f"(type = '{MENTIONS}' and len(files) > 0)"
 """The condition that a link is in the text of a document."""

@@ -170,7 +170,8 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
 
     def answer(view: View, seq: int | None) -> Payload:
         schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
-        checked = check(wanted, schema, DataNames(view.rows, is_edge=wanted.is_edge), found, root=root, times=times)
+        known = DataNames(view.rows, is_edge=wanted.is_edge, owners=partial(query_extras.owners_of, call))
+        checked = check(wanted, schema, known, found, root=root, times=times)
         call.notes.extend(said_times(checked.where))
         checked, former = with_present_ids(view, checked, seq)
         call.notes.extend(said(former, seq))
@@ -407,17 +408,6 @@ class _Pages:
         cursor = part_cursor(place) if following else None
         return shown | {"entities": [{"id": entity["id"]}], "part": part, "next_cursor": cursor}
 
-    def _on_owners(self) -> Iterable[str]:
-        """Return what a condition on owners does not see."""
-        if not any(one.key == "owner" for any_of in self._wanted.where for one in any_of):
-            return ()
-        from kbcore.query.owning import note_on_condition
-        from kbcore.sync.code_owners import code_owners
-
-        of_files = code_owners(self._call.workspace, self._call.branch)
-        note = note_on_condition(self._view.rows, self._wanted, of_files)
-        return (note,) if note else ()
-
     def _unknown_ids(self) -> Iterable[str]:
         if not (self._wanted.lacks or len(self._wanted.ids) > 1):
             return ()
@@ -473,7 +463,6 @@ class _Pages:
             notes += self._nothing()
         if shown["total"]:
             notes += self._unknown_ids()
-        notes += self._on_owners()
         if shown["next_cursor"] and not is_best:
             notes.append("Repeat the call with this next_cursor as `cursor` for what comes next.")
         if shown.get("cut"):

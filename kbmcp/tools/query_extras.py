@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kbcore.model.schema import Schema
     from kbcore.query import Query
     from kbcore.query.coverage import Covered
+    from kbcore.text.code_owners import CodeOwners
     from kbcore.view.view import View
 
 BODY: Final = "body"
@@ -88,6 +89,15 @@ def _unused(asked: QueryArguments) -> Iterator[Problem]:
         yield Problem("$.body", "not_for_edges", "An edge has no document.", "Leave `body` out.")
 
 
+def owners_of(call: Call) -> CodeOwners:
+    """Return the owners of the files of the branch of a call, and note which lines of their file give none."""
+    from kbcore.sync.code_owners import code_owners, fault_lines
+
+    found = code_owners(call.workspace, call.branch)
+    call.notes.extend(fault_lines(found))
+    return found
+
+
 def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: int | None, *, room: int) -> Payload:
     """Return what a change of the one entity affects, as much of it as fits into so many characters.
 
@@ -97,7 +107,6 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
     from kbcore.query import impact as analysis
     from kbcore.query import subject
     from kbcore.store.history.log import missing
-    from kbcore.sync.code_owners import code_owners, fault_lines
     from kbcore.sync.symbol_at import at_path, no_entity_at
 
     start, word = subject.find(view.rows, asked.ids[0], seq), asked.ids[0]
@@ -107,8 +116,7 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
             raise refused
         raise missing(view, word) if seq is None else NotFound(f"There was no {word!r} at seq {seq}.")
     starts = at.subjects if at else (start,) if start else ()
-    of_files = code_owners(call.workspace, call.branch)
-    call.notes.extend(fault_lines(of_files))
+    of_files = owners_of(call)
     depth = asked.depth if "depth" in asked.model_fields_set else MAX_TRAVERSAL_DEPTH
     if at and len(starts) > 1:
         found = analysis.impact_of_path(

@@ -52,7 +52,7 @@ from kbcore.view.branch_definitions import schema_at
 from kbweb.contents import ChangedField, Detail, by_rule, changed_fields, entity_html, requirement_lines
 from kbweb.links import ServerLinks
 from kbweb.server.asked import Asked
-from kbweb.server.reading import Branch, Reader, State
+from kbweb.server.reading import Branch, Reader, State, owners_of
 
 PAGE_ROWS: Final = 100
 CHANGES: Final = 200
@@ -172,7 +172,8 @@ def matrix(ask: Ask, state: State) -> Page:
         path=asked.many("path"),
         where=conditions,
     )
-    checked = check(query, schema, DataNames(state.recorded.rows, is_edge=False), problems, root=_root(state))
+    known = DataNames(state.recorded.rows, is_edge=False, owners=partial(owners_of, state))
+    checked = check(query, schema, known, problems, root=_root(state))
     only: tuple[MatrixState, ...] = ("no",) if asked.one("holes") else ()
     wanted = MatrixRequest(checked, steps, asked.one("to"), only, limit=ask.limit, offset=ask.offset)
     found = read_matrix(state.recorded.rows, state.at, check_matrix(wanted, schema))
@@ -244,7 +245,8 @@ def entities(ask: Ask, state: State) -> Page:
     view = state.recorded
     schema = schema_at(view.rows, workspace.schema, state.at) if state.at is not None else _schema(state)
     times = partial(span_meant, now=workspace.machine.clock.now(), is_local=True)
-    checked = check(query, schema, DataNames(view.rows, is_edge=False), problems, root=_root(state), times=times)
+    known = DataNames(view.rows, is_edge=False, owners=partial(owners_of, state))
+    checked = check(query, schema, known, problems, root=_root(state), times=times)
     if checked.is_edge:
         raise InvalidQuery("This page lists entities.", hint="The page of an entity has its edges.")
     checked, _ = with_present_ids(view, checked, state.at)

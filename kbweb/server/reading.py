@@ -32,6 +32,7 @@ from kbcore.store.workspace import Workspace, open_workspace
 from kbcore.store.write_request import Author
 from kbcore.sync.code_owners import code_owners
 from kbcore.sync.overlay import FileState, WorktreeFiles, as_of
+from kbcore.text.code_owners import CodeOwners
 from kbcore.view.scratch_copy import scratch_copy
 from kbcore.view.view import View
 from kbcore.watch.changed_paths import listen
@@ -190,13 +191,18 @@ class Reader:
         )
 
 
+def owners_of(state: State) -> CodeOwners:
+    """Return the owners of the files of the branch. Raises: ``InvalidConfig``, ``GitUnusable``."""
+    return code_owners(state.branch.workspace, state.branch.name)
+
+
 def _key_of(state: State) -> tuple[Any, ...]:
     """Return all that decides what the summary of a state is, but for the files that rules look at."""
     workspace, view = state.branch.workspace, state.view
     return (
         (state.branch.name, view.basis.store_id, view.basis.sum, view.seq, view.overlay_mark, state.files.is_past),
         (workspace.config, workspace.schema, workspace.texts_in(RULES), workspace.baseline_text),
-        code_owners(workspace, state.branch.name),
+        owners_of(state).mark,
     )
 
 
@@ -206,7 +212,7 @@ def _read_summary(state: State) -> Summary:
     # The rules of a project may read files, which are not those of an earlier state.
     check = run_checks(workspace, view, branch=state.branch.name, is_own=state.files.is_past)
     conflicts = tuple(find_conflicts(view))
-    owners = code_owners(workspace, state.branch.name)
+    owners = owners_of(state)
     overview = read_overview(view, covered, check, conflicts)
     return Summary(overview, covered, group_requirements(view, covered, owners), check, conflicts)
 

@@ -213,6 +213,11 @@ def test_requirements_come_in_groups_of_their_owners(kb, services):
     found = [(one["name"], one["requirements"], one["verified"]["percent"]) for one in groups]
     assert found == [("@pay", 1, 100.0), ("@sec", 1, 100.0), ("ann", 1, 0.0), (None, 2, 50.0)]
     assert kb("coverage", "--by", "owner").out.startswith("OWNER\tREQUIREMENTS\t")
-    asked = kb("query", "--where", "owner=@pay")
-    assert "note: CODEOWNERS gives the owner '@pay' to " in asked.err
-    assert "CODEOWNERS" not in kb("query", "--where", "status=accepted").err
+    for group in groups[:3]:
+        asked = kb("query", "req", "--where", f"owner={group['name']}", "--json").json
+        assert len(asked["entities"]) == group["requirements"]
+        holes = kb("matrix", "req", "verified_by", "--where", f"owner={group['name']}", "--json").json
+        assert len(holes["rows"]) == group["requirements"]
+    for owner, ids in (("@pay", ["REQ-11"]), ("@dev", [])):
+        found = kb("query", "--text", "REQ-11", "--where", f"owner={owner}", "--json").json["entities"]
+        assert [one["id"] for one in found] == ids

@@ -393,12 +393,21 @@ def test_a_walk_along_edges_that_are_not_there_and_an_id_that_is_a_path_say_so(p
         assert "Did you mean 'F-1'?" in kb.refused("kb_query", from_=path)["hint"]
 
 
-def test_a_condition_on_owners_says_how_many_entities_have_theirs_of_codeowners(project):
+def test_a_condition_on_owners_sees_those_of_codeowners(project):
     project.sync(
-        {"CODEOWNERS": "* @all\n", "docs/requirements/a.md": req("REQ-1"), "docs/requirements/b.md": req("REQ-2")}
+        {
+            "CODEOWNERS": "* @all\n!x @y\n",
+            "docs/requirements/a.md": req("REQ-1"),
+            "docs/requirements/b.md": req("REQ-2", owner="ann"),
+        }
     )
-    with agent(project.root) as found:
-        answer = found.call("kb_query", where=["owner=@all"])
-        assert answer["total"] == 0
-        assert "CODEOWNERS gives the owner '@all' to 2 entities without `owner`" in answer["note"]
-        assert "CODEOWNERS" not in found.call("kb_query", where=["status=open"]).get("note", "")
+    with agent(project.root) as kb:
+        for where in (["owner=@all"], {"owner": "@all"}, ["owner!=ann"]):
+            answer = kb.call("kb_query", where=where)
+            assert [one["id"] for one in answer["entities"]] == ["REQ-1"]
+            assert "CODEOWNERS:2: the line gives no owner" in answer["note"]
+        found = kb.call("kb_query", coverage=True, where=["owner=@all"])
+        assert (found["total"], found["coverage"]["requirements"]) == (1, 1)
+        note = kb.call("kb_query", where=["owner=@al"])["note"]
+        assert "Nothing has the 'owner' '@al'. Did you mean '@all'?" in note
+        assert "CODEOWNERS" not in kb.call("kb_query", where=["status=open"]).get("note", "")

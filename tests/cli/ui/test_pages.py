@@ -11,14 +11,17 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import closing
 from html.parser import HTMLParser
 from urllib.parse import quote
 
 import pytest
 
+from kbweb.server.reading import Place, Reader
 from tests.support.processes.cli import environment, program, write
 from tests.support.processes.explorer import Explorer
 from tests.support.repository.places import STORES_NAME
+from tests.support.repository.project import AUTHOR, req
 from tests.support.repository.repos import git
 
 HOSTILE = [
@@ -190,6 +193,23 @@ def test_entities_are_those_of_kb_query(explorer, query, ids):
     assert [one["id"] for one in json.loads(explorer.get(f"/entities?{query}&format=json").text)] == ids
     shown = explorer.get(f"/entities?{query}").text
     assert re.findall(r'<th scope="row"><a href="[^"]*/entity/([^"]+)"', shown) == ids
+
+
+def test_owners_of_files_are_seen_by_conditions_and_the_summary_is_read_once_for_the_same_file(project):
+    project.sync({"CODEOWNERS": "* @all\n", "docs/requirements/a.md": req("REQ-1")})
+    reader = Reader(Place(project.root, None, project.machine, AUTHOR))
+    with closing(reader):
+        first = reader.read("", reader.summary)
+        assert [group.name for group in first.groups["owner"]] == ["@all"]
+        assert reader.read("", reader.summary) is first
+        project.write({"CODEOWNERS": "* @now\n"})
+        assert [group.name for group in reader.read("", reader.summary).groups["owner"]] == ["@now"]
+    with Explorer(project.root) as running:
+        for page in ("/entities?", "/matrix?type=req&edges=verified_by&"):
+            found = [
+                json.loads(running.get(f"{page}where=owner%3D%40{name}&format=json").text) for name in ("now", "all")
+            ]
+            assert [[row["id"] for row in rows] for rows in found] == [["REQ-1"], []]
 
 
 def test_an_entity_shows_its_text_edges_both_ways_history_and_surroundings(explorer):
