@@ -21,6 +21,7 @@ from tests.support.sources.scip_indexes import index_of, sources
 FOLDER: Final = Path(sys.prefix) / "conformance" / "indexers"
 WANTED: Final = {"@sourcegraph/scip-python": "0.6.6", "@sourcegraph/scip-typescript": "0.4.0"}
 INDEXERS: Final = {
+    "javascript": ("scip-typescript", "index", "--infer-tsconfig"),
     "python": ("scip-python", "index", ".", "--project-name=shop", "--project-version=1"),
     "typescript": ("scip-typescript", "index"),
 }
@@ -39,7 +40,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="kb-indexers-") as folder:
             found = _stated(_indexed(Path(folder) / "shop", name, words))
         wanted = _stated(index_of(name))
-        print(f"conformance of indexes: {words[0]}: {'ok' if found == wanted else 'other facts'}")
+        print(f"conformance of indexes: {words[0]} on {name}: {'ok' if found == wanted else 'other facts'}")
         if found != wanted:
             print(f"{found}\n{wanted}", file=sys.stderr)
             status = 1

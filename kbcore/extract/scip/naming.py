@@ -27,6 +27,7 @@ _DESCRIPTOR: Final = re.compile(
 )
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f]+")
 _OVERLOAD: Final = re.compile(r"\+(\d{1,4})")
+_ACCESSOR: Final = re.compile(r"^<[gs]et>")
 _GO: Final = ".go"
 _IMPL: Final = "impl"
 KINDS: Final = {
@@ -80,6 +81,7 @@ def descriptors(symbol: str) -> list[_Descriptor] | None:
             found.append(_Descriptor(one["parameter"].strip("`"), "()", at))
         else:
             name = one["quoted"].replace("``", "`") if one["quoted"] else one["plain"]
+            name = _as_in_source(name, found[-1].name if found else "")
             suffix = one["suffix"]
             if one["number"] is not None:
                 suffix = "()."
@@ -87,6 +89,13 @@ def descriptors(symbol: str) -> list[_Descriptor] | None:
                 name += f"~{int(overload[1]) + 1}" if overload else ""
             found.append(_Descriptor(_UNPRINTABLE.sub(" ", name).strip() or "_", suffix, at))
     return found or None
+
+
+def _as_in_source(name: str, outer: str) -> str:
+    """Return the name that a constructor or an accessor has in source code; in Java the first is that of its class."""
+    if name == "<init>" and outer:
+        return outer
+    return _ACCESSOR.sub("", name) or name if name != "<constructor>" else "constructor"
 
 
 def named(file: IndexedFile) -> tuple[dict[str, NamedSymbol], dict[str, str]]:

@@ -20,6 +20,15 @@ EXPECTED = {
         ("src/cart.ts#discount", "uses", "src/cart.ts#Cart.total"),
         ("src/cart.ts#discount", "uses", "src/price.ts#round"),
     },
+    "javascript": {
+        ("src/order.js#Warehouse", "implementation_of", "src/stock.js#Stock"),
+        ("src/order.js#Warehouse.takeAll", "uses", "src/stock.js#Stock.take"),
+        ("src/order.js#open", "uses", "src/order.js#Warehouse"),
+        ("src/order.js#missing", "uses", "src/stock.js#atLeastZero"),
+        ("src/stock.js#Stock.constructor", "uses", "src/stock.js#atLeastZero"),
+        ("src/stock.js#Stock.take", "uses", "src/stock.js#atLeastZero"),
+        ("src/stock.js#Stock", "uses", "src/stock.js#atLeastZero"),  # the index has no extent of an accessor
+    },
     "python": {
         ("shop/cart.py#Cart", "implementation_of", "shop/price.py#Priced"),
         ("shop/cart.py#Cart.total", "implementation_of", "shop/price.py#Priced.total"),
@@ -59,7 +68,7 @@ def test_the_index_of_a_real_indexer_gives_the_edges_of_the_source_files(languag
 def test_its_symbols_have_the_ids_that_the_parser_gives_them(language):
     parsed = set()
     for path, text in sources(language):
-        if path.endswith((".ts", ".py")):
+        if path.endswith((".ts", ".js", ".py")):
             read = code.EXTRACTOR.extract(SourceFile(path, text.encode()), {"paths": ["**"]})
             parsed |= {one.id for one in read.entities}
     assert {one.id for one in facts_of(index_of(language)).entities} == parsed
