@@ -49,6 +49,13 @@ def write(measured: str, figures: Sequence[Figure]) -> None:
     stored.write([one for one in figures if isinstance(one, Row)])
 
 
+def write_one(name: str, measured_on: str, figures: Sequence[Figure]) -> None:
+    """Put what one question has found into the page, and its ratios to the stored ones."""
+    said = textwrap.fill(f"{measured_on} {machine.load('after')} {noise(figures)}", _WIDTH)
+    page.write_one(name, f"{said}\n\n{runs.tables(figures)}")
+    stored.update([one for one in figures if isinstance(one, Row)])
+
+
 def _series(figures: Sequence[Figure]) -> list[Series]:
     pairs = [(one.kb, one.floor) for one in figures if isinstance(one, Row)]
     pairs += [(one.kb, one.theirs) for one in figures if isinstance(one, Versus)]

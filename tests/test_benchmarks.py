@@ -59,12 +59,12 @@ def test_the_time_from_save_to_record_is_taken_while_the_watcher_runs(shown):
     assert "save to record, watched / bare durable write" in shown
 
 
-def test_figures_of_a_part_or_of_small_sizes_are_not_written_down(capsys):
-    for arguments in (["--quick"], ["--guard", "--quick"], ["--questions", runs.QUESTIONS[0]]):
+def test_figures_of_small_sizes_are_not_written_down(capsys):
+    for arguments in (["--quick"], ["--guard", "--quick"], ["--quick", "--questions", runs.QUESTIONS[0]]):
         with pytest.raises(SystemExit) as ended:
             main(["--write", *arguments])
         assert ended.value.code == 2
-    assert "complete run" in capsys.readouterr().err
+    assert "leave --quick out" in capsys.readouterr().err
 
 
 def test_a_peer_that_is_not_installed_is_reported_with_what_installs_it(tmp_path, capsys):
@@ -239,6 +239,19 @@ def test_new_figures_replace_the_old_ones_and_nothing_else():
     assert page.replaced(new, "new") == new
     with pytest.raises(ValueError, match="must contain"):
         page.replaced("no place for figures", "new")
+
+
+def test_a_question_that_is_measured_by_itself_has_its_place_until_the_next_whole_run():
+    whole = "before\n<!-- measured: figures -->\n\nold\n\n<!-- end of figures -->\n\nafter\n"
+    both = page.with_one(page.with_one(whole, "dml", "first"), "cold_sync", "second")
+    assert [one for one in both.split() if one in {"old", "first", "second", "after"}] == [
+        *("old", "second", "first", "after")
+    ]
+    again = page.with_one(both, "dml", "third")
+    assert again == both.replace("first", "third")
+    assert page.replaced(again, "old") == whole
+    with pytest.raises(ValueError, match="must contain"):
+        page.with_one("no place for figures", "dml", "new")
 
 
 def test_the_page_has_a_place_for_figures():
