@@ -88,8 +88,11 @@ class WorkerThreads:
                 self._waiting[job] = None
                 return
             self._count += 1
+        # A thread keeps its arguments until it ends: the job is none of them.
+        inbox: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        inbox.put(job)
         try:
-            threading.Thread(target=self._work, args=(job,), name="kb-mcp worker", daemon=True).start()
+            threading.Thread(target=self._work, args=(inbox,), name="kb-mcp worker", daemon=True).start()
         except BaseException:
             with self._gate:
                 self._count -= 1
@@ -100,8 +103,8 @@ class WorkerThreads:
         with self._gate:
             return self._waiting.pop(job, self) is None
 
-    def _work(self, job: _Job | None) -> None:
-        inbox: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+    def _work(self, inbox: queue.SimpleQueue[_Job]) -> None:
+        job: _Job | None = inbox.get()
         while job is not None:
             job.run()
             with self._gate:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
+from contextlib import suppress
 from contextvars import ContextVar
 
 import anyio
@@ -40,6 +43,29 @@ def test_one_thread_does_all_work_that_comes_one_after_the_other():
         return {await threads.run(threading.get_ident, nothing) for _ in range(200)}
 
     assert len(asyncio.run(talk())) == 1
+
+
+def test_an_idle_thread_keeps_nothing_of_what_it_has_done():
+    class Held:
+        """Held by the frame of the work, and so by its error."""
+
+    gone = []
+
+    def work():
+        held = Held()
+        gone.append(weakref.ref(held))
+        raise ZeroDivisionError
+
+    async def talk():
+        threads = WorkerThreads(1)
+        for _ in range(2):  # the work that a thread begins with, and what follows
+            with suppress(ZeroDivisionError):
+                await threads.run(work, nothing)
+        await threads.run(nothing, nothing)  # the thread has left the work before
+        gc.collect()
+        assert [one() for one in gone] == [None, None]
+
+    asyncio.run(talk())
 
 
 def test_a_cancelled_task_stops_its_work_and_ends_after_it():
