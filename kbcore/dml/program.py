@@ -14,7 +14,7 @@ from kbcore.limits import MAX_PROBLEMS, MAX_PROGRAM_CHARS
 from kbcore.logic.engine.terms import string
 from kbcore.logic.nesting import TOO_DEEP, deep_clauses
 from kbcore.text.escaping import in_quotes
-from kbcore.text.suggest import did_you_mean
+from kbcore.text.suggest import did_you_mean, near_ones
 from kbcore.text.wording import pluralize
 
 MAIN: Final = "agent_main"
@@ -117,7 +117,8 @@ def call_of(program: Program, params: Mapping[str, Any], positional: Sequence[An
     """Return the call of `agent_main` for what is given.
 
     By name where all arguments of a clause are variables that ``params`` names; else by position: ``positional``, or
-    the values of ``params`` in their order. A key is also given as one of `param(…)`.
+    the values of ``params`` in their order, unless a key of these is the name of a variable of the clause, or nearly:
+    then another one is misspelled. A key is also given as one of `param(…)`.
 
     Raises:
         ProgramFailed: a value is missing, or one is given that nothing in the program names.
@@ -135,6 +136,12 @@ def call_of(program: Program, params: Mapping[str, Any], positional: Sequence[An
     for names in mains:
         if len(names) == len(values):
             _refuse_missing(missing)
+            if (
+                not positional
+                and None not in names
+                and any(near_ones(key, list(filter(None, names))) for key in params)
+            ):
+                _refuse_unknown(params, known | set(names))
             if positional:
                 _refuse_unknown(params, known)
             return Call(tuple(values), dict(params))
