@@ -94,8 +94,8 @@ class ProgramTools:
 
 
 def _reason(content: Mapping[str, Any]) -> str:
-    """Return why a call failed, without the last full stop; of a batch of KIP the last command did."""
+    """Return why a call failed; of a batch of KIP the last command did."""
     failed = content if "error" in content else content["result"][-1]
     error = failed["error"]
     hint = _HINTS.get(error["code"], error.get("hint", ""))
-    return followed_by(f"{error['code']}: {error['message']}", hint).rstrip(". ")
+    return followed_by(f"{error['code']}: {error['message']}", hint).rstrip()

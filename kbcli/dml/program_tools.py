@@ -44,7 +44,10 @@ class RunTools:
     def __init__(
         self, choice: ToolChoice, start: Path, env: Mapping[str, str], run: RunName, branch: str | None
     ) -> None:
-        """Read the file of tools. Raises: ``InvalidQuery``."""
+        """Read the file of tools. Raises: ``InvalidQuery``, also for an empty pattern."""
+        for option, patterns in (("--allow", choice.allow), ("--deny", choice.deny)):
+            if not all(one.strip() for one in patterns):
+                raise InvalidQuery(f"{option} is empty.", hint="Name a tool, or several by a pattern such as `kb_*`.")
         self._make: Callable[[], ProgramTools] = lambda: _program_tools(choice, start, env, run, branch)
         self._of_kb: ProgramTools | None = None
         own = read_tools(start / choice.file) if choice.file else []

@@ -86,7 +86,8 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     "several_mains": Kind(
         "warning",
-        "`agent_main` has {other} arguments here, and another number in line {name}. What is given decides which runs.",
+        "`agent_main` has another number of arguments here ({other}) than in line {name}: what is given decides"
+        " which runs.",
         "Write one of them, or give one of them another name.",
     ),
     "singleton": Kind("warning", "The variable `{name}` occurs only once.", "Write `_{name}` if that is meant."),

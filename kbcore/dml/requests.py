@@ -25,7 +25,7 @@ from kbcore.dml.tools import Origin, ToolFailed
 from kbcore.dml.values import NotAValue, read_number, term_of, text_of
 from kbcore.limits import MAX_PROGRAM_VALUE_CHARS
 from kbcore.logic.engine.terms import listed, string
-from kbcore.text.wording import pluralize
+from kbcore.text.wording import pluralize, with_full_stop
 
 Emit = Callable[[Event], Awaitable[None]]
 
@@ -170,7 +170,7 @@ class Requests:
             result = await tool.call(arguments, Origin(self._tasks[-1] if self._tasks else self._begun_tasks))
             return _done(f"value({_bounded(term_of(result))})", node)
         except (ToolFailed, NotAValue) as error:
-            return await self._not_done(name, f"The tool `{name}` failed: {error}.", "tool_failed")
+            return await self._not_done(name, with_full_stop(f"The tool `{name}` failed: {error}"), "tool_failed")
 
     async def _not_done(self, name: str, why: str, code: str) -> str:
         await self.tell(Event("log", why, code=code, data={"tool": name}))
@@ -212,10 +212,12 @@ class Requests:
             turn = await self._model.stream(messages, tools, self._tell_part)
         else:
             turn = await self._model.complete(messages, tools)
-        if "trace" in self._channels:
-            said = pluralize(len(turn.calls), "call")
-            await self.tell(Event("trace", "turn", data={"text": turn.text, "calls": said, **self.spent.as_json()}))
-        self.spent.add_usage(turn.usage)
+        try:
+            self.spent.add_usage(turn.usage)
+        finally:
+            if "trace" in self._channels:
+                said = pluralize(len(turn.calls), "call")
+                await self.tell(Event("trace", "turn", data={"text": turn.text, "calls": said, **self.spent.as_json()}))
         return turn
 
     async def _tell_part(self, text: str) -> None:

@@ -235,8 +235,9 @@ def _program_error(reply: Mapping[str, Any]) -> ProgramFailed | ResourceLimit:
     said, remedy = sentence(reply)
     if reply["kind"] in _LIMITS:
         return ResourceLimit(said, hint=remedy or _LESS, data={"kind": reply["kind"]})
-    data = {name: reply[name] for name in ("kind", "name", "reason") if reply.get(name)}
-    return ProgramFailed(f"The program ended with an error: {said}", hint=remedy, data=data)
+    data = {name: reply[name] for name in ("kind", "name", "reason", "predicate") if reply.get(name)}
+    where = f" in `{reply['predicate']}`" if reply.get("predicate") else ""
+    return ProgramFailed(f"The program ended with an error{where}: {said}", hint=remedy, data=data)
 
 
 def _engine_error(ended: EngineEnded) -> ResourceLimit | ProgramFailed:

@@ -21,6 +21,11 @@ def pluralize(number: int, noun: str) -> str:
     return f"{number} {plural}{'' if plural != noun else 'es' if noun.endswith(_HISSING) else 's'}"
 
 
+def with_full_stop(text: str) -> str:
+    """Return a text as a sentence: with a full stop, unless it ends with a mark that ends one."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
 def no_status_of(status: str, type_name: str) -> str:
     """Return the sentence of a problem of a file with a status that its type does not have."""
     return f"{in_quotes(status)} is no status of a {type_name}."

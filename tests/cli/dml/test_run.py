@@ -88,7 +88,7 @@ def test_a_program_that_fails_has_the_status_1(dml):
     [
         ("agent_main :- chat(x).", (), 36, "`chat/1` is of an earlier language."),
         ("agent_main(A) :- answer(A).", (), 36, "No value is given for 'A'."),
-        ("agent_main :- X is foo + 1, log(X).", (), 36, "The program ended with an error: "),
+        ("agent_main :- X is foo + 1, log(X).", (), 36, "The program ended with an error in `(is)/2`: Arithmetic: "),
         (
             'agent_main :- task("x").',
             (),
@@ -102,6 +102,13 @@ def test_a_program_that_fails_has_the_status_1(dml):
         ("agent_main.", ("--workspace", "nowhere"), 2, "--workspace: there is no folder "),
         ("agent_main.", ("--param", "x"), 2, "--param 'x' is no NAME=VALUE."),
         ("agent_main.", ("--tools", "nowhere.py"), 2, "--tools: there is no file "),
+        ("agent_main.", ("--deny", ""), 2, "--deny is empty."),
+        (
+            "agent_main(Text) :- answer(Text).",
+            ("--param", "Txet=x"),
+            36,
+            "no param 'Txet'.\nhint: Did you mean 'Text'?",
+        ),
         ('agent_main :- wait_for_input("?", _).', (), 2, "standard input has no further line"),
         ("agent_main.", ("--record",), 60, "is in no git repository"),
     ],
@@ -115,6 +122,18 @@ def test_each_error_has_its_status_as_text_and_as_the_last_events(dml, code, wor
     assert (error["type"], finished["type"], finished["outcome"]) == ("error", "finished", "error")
     assert error["content"] or error["details"]
     assert lines.err == ""
+
+
+def test_a_tool_of_kb_that_fails_says_why_and_nothing_else(any_engine, synced, kb):
+    code = 'agent_main :- exec(kb_query(type: "reqq"), _).'
+    ran = kb("dml", "run", "-", stdin=code)
+    assert (ran.status, ran.err.splitlines()) == (
+        1,
+        [
+            "note: The tool `kb_query` failed: invalid_query: There is no entity type 'reqq'. Did you mean 'req'?",
+            "The program failed: it found no way to do what it was asked.",
+        ],
+    )
 
 
 def test_a_file_that_is_not_there_is_an_event_too(any_engine, kb):

@@ -123,6 +123,7 @@ def test_programs_that_ship_have_no_findings(engine, name):
         (main('task("Store in X", list(integer(X)))'), [("unused_output", "X")]),
         (main('task("Store in X", X), log("{X}")'), []),
         (main('task("Store in X", int(X)), log("{X}")'), [("output_type", "int(X)")]),
+        (main('task("Store a list", list(string))'), [("output_type", "list(string)")]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_found_at_its_very_part(engine, text, parts):

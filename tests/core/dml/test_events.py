@@ -51,6 +51,8 @@ def test_channels_are_told_where_they_are_asked_for(engine: Engine) -> None:
         "message", "exec", "exec", "task", "turn", "exec", "turn", "fresh_context", "exec",
     ]  # fmt: skip
     assert [data["tools"] for text, data in traced if text != "turn"] == [[], [], ["look"], [], ["look"], [], []]
+    turns = [data for text, data in traced if text == "turn"]
+    assert [(data["rounds"], data["input_tokens"] > 0) for data in turns] == [(1, True), (2, True)]
     assert traced[0][1]["request"] == {"kind": "message", "memory": 0, "role": "user", "text": "u"}
 
 

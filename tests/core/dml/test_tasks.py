@@ -39,7 +39,23 @@ def test_tasks_of_any_text_run_and_an_unbound_one_is_an_error(engine: Engine) ->
     model = Script(done(), done(), done())
     found = ran(body('task(""), task(5), task([a, 1]), task(_)'), engine, model=model)
     assert [asked[-1].text for asked in model.asked] == ["", "5", '["a",1]']
-    assert found.error.content == "The program ended with an error: Arguments are not sufficiently instantiated."
+    assert (
+        found.error.content
+        == "The program ended with an error in `task/1`: Arguments are not sufficiently instantiated."
+    )
+
+
+@pytest.mark.parametrize(("goal", "predicate"), [
+    ("answer(_)", "answer/1"), ("log(_)", "log/1"), ("user(_)", "user/1"), ("wait_for_input(_, _)", "wait_for_input/2"),
+    ("atom_length(_, _)", "atom_length/2"), ("X is foo + 1, log(X)", "(is)/2"),
+    ("throw(error(type_error(a, b), _))", ""),
+    ("throw(error(type_error(a, b), context(shell/1, _)))", ""),
+])  # fmt: skip
+def test_an_error_names_the_predicate_that_the_program_called(engine: Engine, goal: str, predicate: str) -> None:
+    error = ran(body(goal), engine).error
+    assert error.data.get("predicate", "") == predicate
+    where = f" in `{predicate}`" if predicate else ""
+    assert error.content.startswith(f"The program ended with an error{where}: ")
 
 
 def test_a_failure_of_the_model_is_raised_and_never_a_failure_of_the_goal(engine: Engine) -> None:

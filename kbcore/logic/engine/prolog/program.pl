@@ -308,7 +308,8 @@ run_program(Arguments, Params, Gas, object(["status"-"finished"|Members])) :-
     ;   Error = error(kb_limit(answered), _),
         answered_at(Node)
     ->  Said = ["outcome"-"success", "memory"-Node]
-    ;   error_members(Error, Problem),
+    ;   error_members(Error, Problem0),
+        with_predicate(Error, Problem0, Problem),
         (   answered_at(Node)
         ->  true
         ;   Node = 0
@@ -316,6 +317,30 @@ run_program(Arguments, Params, Gas, object(["status"-"finished"|Members])) :-
         Said = ["outcome"-"error", "memory"-Node|Problem]
     ),
     append(Said, ["output"-Output, "inferences"-Used], Members).
+
+%   with_predicate(+Error, +Problem0, -Problem): the predicate that a goal of the program called, where the error names one.
+
+with_predicate(Error, Problem, ["predicate"-Text|Problem]) :-
+    nonvar(Error),
+    Error = error(Formal, Context),
+    nonvar(Formal),
+    functor(Formal, Kind, _),
+    memberchk(Kind, [instantiation_error, uninstantiation_error, type_error, domain_error]),
+    nonvar(Context),
+    Context = context(Named, _),
+    nonvar(Named),
+    ( Named = system:Indicator -> true ; Indicator = Named ),
+    nonvar(Indicator),
+    Indicator = Name/Arity,
+    atom(Name),
+    integer(Arity),
+    (   Name == task
+    ;   special(Name, Arity, _)
+    ;   kb_allowed:builtin(Listed),
+        memberchk(Name/Arity, Listed)
+    ), !,
+    format(string(Text), "~q", [Indicator]).
+with_predicate(_, Problem, Problem).
 
 outcome(Goal, Gas, Outcome, Node) :-
     call_with_inference_limit(main(Goal, Outcome, Node), Gas, Result),
@@ -360,7 +385,8 @@ cleanup_(Goal) :-
 %   Tasks and tools
 
 task_(Text0, Outputs) :-
-    text(Text0, Text),
+    length([Text0|Outputs], Arity),
+    text(task/Arity, Text0, Text),
     maplist(output_slot, Outputs, Slots, Variables),
     named_slots(Slots, 1, Members),
     request(task, ["text"-Text, "outputs"-Members], Values),
@@ -398,7 +424,7 @@ named_slots([slot(Name0, Type)|Slots], At, [object(["name"-Name, "type"-Type])|M
 
 exec_(Tool0, Output) :-
     (   var(Tool0)
-    ->  throw(error(instantiation_error, _))
+    ->  throw(error(instantiation_error, context(exec/2, _)))
     ;   callable(Tool0),
         Tool0 \= _:_
     ->  true
@@ -473,22 +499,22 @@ kb_program_requests:run_tool(Tool, Inputs, Value, done) :-
 
 %   Conversation and output
 
-text(Text0, Text) :-
+text(Goal, Text0, Text) :-
     filled(Text0, Term),
     (   var(Term)
-    ->  throw(error(instantiation_error, _))
+    ->  throw(error(instantiation_error, context(Goal, _)))
     ;   value_text(Term, Text)
     ).
 
 filled_(Text, Filled) :- filled(Text, Filled).
 
-system_(Text0) :- text(Text0, Text), request(message, ["role"-"system", "text"-Text], _).
-user_(Text0) :- text(Text0, Text), request(message, ["role"-"user", "text"-Text], _).
-output_(Text0) :- text(Text0, Text), request(output, ["text"-Text], _).
-log_(Text0) :- text(Text0, Text), request(log, ["text"-Text], _).
+system_(Text0) :- text(system/1, Text0, Text), request(message, ["role"-"system", "text"-Text], _).
+user_(Text0) :- text(user/1, Text0, Text), request(message, ["role"-"user", "text"-Text], _).
+output_(Text0) :- text(output/1, Text0, Text), request(output, ["text"-Text], _).
+log_(Text0) :- text(log/1, Text0, Text), request(log, ["text"-Text], _).
 
 answer_(Text0) :-
-    text(Text0, Text),
+    text(answer/1, Text0, Text),
     request(answer, ["text"-Text], _),
     note_answer,
     (   true
@@ -496,7 +522,7 @@ answer_(Text0) :-
     ).
 
 wait_for_input_(Text0, Input) :-
-    text(Text0, Text),
+    text(wait_for_input/2, Text0, Text),
     request(input, ["prompt"-Text], Value),
     Input = Value.
 

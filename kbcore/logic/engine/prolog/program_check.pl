@@ -617,7 +617,8 @@ output_type(Term, Type, Variable, Fits) :-
     compound(Term),
     compound_name_arguments(Term, Kind, [Inner]),
     memberchk(Kind, [string, integer, number, boolean, object, list]), !,
-    output_type(Inner, Of, Variable, Fits),
+    output_type(Inner, Of, Variable, InnerFits),
+    ( atom(Inner) -> Fits = false ; Fits = InnerFits ),
     (   Kind == list
     ->  format(string(Type), "list(~s)", [Of])
     ;   atom_string(Kind, Type)
