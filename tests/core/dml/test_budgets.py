@@ -33,6 +33,9 @@ GAS: dict[str, str] = {
     "caught again": "agent_main :- catch(loop, _, loop).",
     "ignored": "agent_main :- ignore(catch(loop, _, fail)), log(never).\nagent_main :- log(never).",
     "in a cleanup": "agent_main :- setup_call_cleanup(true, true, loop), log(never).",
+    "in a cleanup after an error": "agent_main :- catch(setup_call_cleanup(true, throw(x), loop), _, log(never)).",
+    "in a cleanup after steps": "agent_main :- catch(setup_call_cleanup(true, loop, loop), _, log(never)).",
+    "in a cleanup after the answer": """agent_main :- call_cleanup(( answer("a"), fail ), loop), log(never).""",
     "in findall": "agent_main :- findall(X, repeat_with(X), _).\nrepeat_with(X) :- loop, X = 1.",
     "in a tool": 'tool(work(_, _)) :- catch(loop, _, true), log(never).\nagent_main :- task("t"), log(never).',
     "in a task of a tool": """tool(work(_, R)) :- task("u", R), loop.
@@ -50,7 +53,8 @@ def test_steps_end_the_run_wherever_they_are_used(engine: Engine, name: str) -> 
 
 
 def test_the_wall_clock_ends_the_run_also_in_a_cleanup_after_an_error(engine: Engine) -> None:
-    for code in (body("log(a), loop", LOOP), body("log(a), setup_call_cleanup(true, throw(x), loop)", LOOP)):
+    outside = "log(a), setup_call_cleanup(true, member(_, [1, 2]), loop), throw(x)"
+    for code in (body("log(a), loop", LOOP), body(outside, LOOP)):
         found = ran(code, engine, budget=Budget(timeout_s=1.5))
         exceeded(found, "timeout_s", "1.5 seconds")
         assert found.logs in ([], ["a"])  # the start of the engine counts too

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.dml.runs import body, ran
 from tests.support.dml.scripts import GIVES_UP, Script, done
 
@@ -70,6 +72,33 @@ def test_control_goals_work_with_special_predicates_inside(engine: Engine) -> No
          "q", '["p","q"]', "m1", "m2", "[1,2]", "x", "y", "s1", "s2", "3", "woken 1", "w", "c", "z", "try",
          "caught oops"]
     )  # fmt: skip
+
+
+CLEANUPS: dict[str, list[str]] = {
+    "catch(setup_call_cleanup(true, ( X = 1, throw(a) ), ( var(X), log(c) )), E, log(E))": ["c", "a"],
+    "catch(setup_call_cleanup(true, throw(a), throw(b)), E, log(E))": ["a"],
+    "catch(setup_call_cleanup(true, throw(a), throw(error(type_error(x, y), _))), E, ( E = error(F, _), log(F) ))": [
+        "type_error(x,y)"
+    ],
+    "catch(setup_call_cleanup(true, throw(error(type_error(x, y), _)), throw(a)), E, ( E = error(F, _), log(F) ))": [
+        "type_error(x,y)"
+    ],
+    "catch(setup_call_cleanup(true, log(g), throw(b)), E, log(E))": ["g", "b"],
+    "catch(setup_call_cleanup(throw(s), log(g), log(c)), E, log(E))": ["s"],
+    "catch(setup_call_cleanup(true, throw(a), fail), E, log(E))": ["a"],
+    "catch(( setup_call_cleanup(true, member(_, [1, 2]), log(c)), throw(a) ), E, log(E))": ["c", "a"],
+    "forall(setup_call_cleanup(log(s), member(X, [1, 2]), log(c)), log(X))": ["s", "1", "c", "2"],
+    "setup_call_cleanup(log(s), member(X, [1, 2]), log(c)), log(X), !, log(on)": ["s", "1", "c", "on"],
+    "catch(( call_cleanup(( member(X, [1, 2]), ( X > 1 -> throw(a) ; true ) ), log(c)), log(X), fail ), E, log(E))": [
+        *("1", "c", "a")
+    ],
+}
+
+
+@pytest.mark.parametrize("goal", CLEANUPS)
+def test_a_cleanup_runs_when_that_of_the_system_does_and_its_errors_are_as_urgent(engine: Engine, goal: str) -> None:
+    found = ran(body(goal), engine)
+    assert (found.logs, found.outcome) == (CLEANUPS[goal], "success")
 
 
 def test_a_program_succeeds_fails_or_ends_with_an_error(engine: Engine) -> None:

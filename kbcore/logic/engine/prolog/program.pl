@@ -77,9 +77,9 @@ kb_guard:program_goal(Goal, Name, Arity, Rewritten) :-
 program_goal(_, Name, Arity, _) :-
     refused(Name, Arity, Reason), !,
     raise(kb_refused(Name/Arity, Reason)).
-program_goal(setup_call_cleanup(Setup0, Goal0, Cleanup0), _, _, setup_call_cleanup(Setup, Goal, kb_program:cleanup_(Cleanup))) :- !,
+program_goal(setup_call_cleanup(Setup0, Goal0, Cleanup0), _, _, kb_program:cleaned(Setup, Goal, Cleanup)) :- !,
     maplist(checked_argument, [Setup0, Goal0, Cleanup0], [Setup, Goal, Cleanup]).
-program_goal(call_cleanup(Goal0, Cleanup0), _, _, setup_call_cleanup(true, Goal, kb_program:cleanup_(Cleanup))) :- !,
+program_goal(call_cleanup(Goal0, Cleanup0), _, _, kb_program:cleaned(true, Goal, Cleanup)) :- !,
     maplist(checked_argument, [Goal0, Cleanup0], [Goal, Cleanup]).
 program_goal(Goal, task, Arity, kb_program:task_(Text, Outputs)) :-
     Arity > 0, !,
@@ -373,8 +373,43 @@ with_files_closed(Error0, Error) :-
     ;   Error = Error0
     ).
 
-%   A cleanup is not a part of the search: it also runs when the program fails back to a goal before its answer. The system
-%   counts no steps of a cleanup after an error: the wall clock of the run ends it.
+%   cleaned(+Setup, +Goal, +Cleanup): setup_call_cleanup/3. The system counts no steps of a cleanup that runs while an error is
+%   on its way, so an error of the goal is caught, and thrown again after the cleanup. One that comes from elsewhere, while
+%   the goal has choices left, is not: the wall clock of the run ends such a cleanup.
+
+cleaned(Setup, Goal, Cleanup) :-
+    setup_call_cleanup(workspace:Setup, catch(workspace:Goal, Error, true), cleanup_after(Error, Cleanup)),
+    (   var(Error)
+    ->  true
+    ;   throw(Error)
+    ).
+
+cleanup_after(Error, Cleanup) :-
+    var(Error), !,
+    cleanup_(Cleanup).
+cleanup_after(Error, Cleanup) :-
+    inferences_used(Used),
+    max_inferences(Most),
+    Left is max(Most - Used, 0),
+    catch(call_with_inference_limit(cleanup_(Cleanup), Left, Result), Thrown, true),
+    (   Result == inference_limit_exceeded
+    ->  raise(kb_limit(inference))
+    ;   nonvar(Thrown),
+        urgency(Thrown, Later),
+        urgency(Error, Before),
+        Later > Before
+    ->  throw(Thrown)
+    ;   true
+    ).
+
+%   urgency(+Error, -Number): of the errors of a goal and of its cleanup the system keeps the more urgent one, else the first.
+
+urgency(Error, 3) :- kb_guard:is_limit(Error), !.
+urgency(error(resource_error(_), _), 2) :- !.
+urgency(error(_, _), 1) :- !.
+urgency(_, 0).
+
+%   A cleanup is not a part of the search: it also runs when the program fails back to a goal before its answer.
 
 cleanup_(Goal) :-
     b_getval(kb_answered, Before),
