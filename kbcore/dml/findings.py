@@ -64,6 +64,14 @@ _KINDS: Final = {
 }
 
 
+_SYNTAX_REMEDIES: Final = {
+    "operator_expected": "Put a comma or an operator there, or the full stop that ends the clause.",
+    "end_of_clause_expected": "Put the full stop there that ends the clause.",
+    "operator_balance": "Something is missing before or after the operator, or the comma is one too many.",
+}
+"""By the name of the error."""
+
+
 def sentence(reply: Mapping[str, Any]) -> tuple[str, str]:
     """Return what a reply of an engine says, and the remedy, "" for none."""
     kind, why = reply["kind"], reply.get("reason", "")
@@ -76,7 +84,7 @@ def sentence(reply: Mapping[str, Any]) -> tuple[str, str]:
         return findings.reason(reply), f"Write `:- use_module(library({library})).` at the top of the program."
     if kind in _KINDS:
         return _KINDS[kind], ""
-    return findings.reason(reply), ""
+    return findings.reason(reply), _SYNTAX_REMEDIES.get(reply.get("name", ""), "") if kind == "syntax_error" else ""
 
 
 def problem_of(reply: Mapping[str, Any], text: str, file: str) -> Problem:

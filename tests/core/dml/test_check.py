@@ -41,6 +41,13 @@ def test_each_finding_of_the_example_is_at_its_place(engine):
     assert "\n".join([*said, ""]) == EXAMPLE.with_suffix(".txt").read_text(encoding="utf-8")
 
 
+def test_a_lacking_full_stop_is_named_at_the_end_of_its_line(engine):
+    [found] = checked(HEAD + "b :- c + 1\nd :- true.\n", engine).findings
+    line = HEAD.count("\n") + 1
+    assert (found.place.line, found.place.column, found.problem.code) == (line, len("b :- c + 1") + 1, "syntax_error")
+    assert found.problem.hint == "Put a comma or an operator there, or the full stop that ends the clause."
+
+
 @pytest.mark.parametrize("name", [one.name for one in PROGRAMS])
 def test_programs_that_ship_have_no_findings(engine, name):
     assert told(checked(shipped_code(name), engine, KB_TOOLS, is_whole=True)) == []
