@@ -49,7 +49,7 @@ class Surroundings(msgspec.Struct, frozen=True):
             return self.worktree
         if self.home is None:
             hint = "Set HOME, or use --scope project."
-            raise InvalidQuery("HOME is not set, so your home folder is not known.", hint=hint)
+            raise InvalidQuery("HOME names no absolute path, so your home folder is not known.", hint=hint)
         return self.home
 
     def receipts_place(self, scope: Scope) -> ClientFile | None:

@@ -109,7 +109,7 @@ def check(
     """
     from kbcli.clients import checking
     from kbcli.invocation import exits
-    from kbcli.messages.agents import part_line
+    from kbcli.messages.agents import fault_line, part_line
 
     session = session_of(ctx)
     session.is_read_only = True
@@ -126,7 +126,12 @@ def check(
             where = "" if client.program else " (its program is not on the PATH)" if client.has_program_name else ""
             output.say(f"{client.title}{where}")
             for part in client.parts:
-                output.say(part_line(part.part, part.state, str(part.path), part.problem))
+                is_fault = part.state == "unusable"
+                output.say(
+                    fault_line(part.part, part.state, part.problem)
+                    if is_fault
+                    else part_line(part.part, part.state, str(part.path), part.problem)
+                )
     return exits.VIOLATIONS if any(one.is_defect for one in found) else exits.DONE
 
 
@@ -228,7 +233,7 @@ def _each(
 
     ``skills`` are the clients whose skill is meant too, None where none is.
     """
-    from kbcli.messages.agents import action_word, part_line
+    from kbcli.messages.agents import action_word, fault_line, part_line
     from kbcore.errors import KBError
 
     around, output, status = surroundings_of(session), session.output, 0
@@ -244,7 +249,7 @@ def _each(
                 status = status or error.exit_status
                 listed.append({**_target_json(target), "action": "failed", "problem": error.as_json()})
                 if not output.is_json:
-                    output.say(part_line(target.part.name, "failed", path, f"{error.message} {error.hint}".strip()))
+                    output.say(fault_line(target.part.name, "failed", f"{error.message} {error.hint}".strip()))
                 continue
             listed.append({**_target_json(target), **_done_json(done, write=write)})
             if not output.is_json:

@@ -156,8 +156,8 @@ def _judged(job: Job, said: str, read: str, left: str) -> tuple[Verdict, str]:
 
 def _found(client: str, env: Mapping[str, str]) -> list[str]:
     if client not in PROGRAMS:
-        hint = f"{did_you_mean(client, PROGRAMS)} There are {', '.join(PROGRAMS)}.".strip()
-        raise InvalidQuery(f"--client: {in_quotes(client)} cannot be started for one request.", hint=hint)
+        message = f"--client: {in_quotes(client)} cannot be started for one request."
+        raise InvalidQuery(message, hint=did_you_mean(client, PROGRAMS))
     name, *words = PROGRAMS[client].words
     found = shutil.which(name, path=env.get("PATH"))
     if found is None:

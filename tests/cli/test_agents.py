@@ -368,11 +368,28 @@ def test_what_makes_no_sense_is_refused(kb, home, root, words, says):
     assert (ran.status, says in ran.err) == (2, True)
 
 
+def test_a_link_that_leads_elsewhere_is_named_once_and_no_sign_of_an_installation(kb, home, root):
+    (root / "docs").mkdir(exist_ok=True)
+    (root / "docs/A.md").write_text("Mine.\n")
+    (root / "AGENTS.md").symlink_to("docs/A.md")
+    assert kb("agents", "install", "claude-code", "--write").status == 0
+    checked = kb("agents", "check")
+    assert (checked.status, "AGENTS.md" in checked.out) == (0, False)
+    ran = kb("agents", "install", "codex", "--write")
+    [line] = [one for one in ran.out.splitlines() if " failed " in one]
+    assert ran.status == 63
+    assert line.count("AGENTS.md") == 1
+    assert "`kb agents print` with the client shows what is meant." in line
+    assert (root / "docs/A.md").read_text() == "Mine.\n"
+
+
 def test_without_a_home_only_the_project_is_set_up(kb, home, root, user):
     user.delenv("HOME")
     assert kb("agents", "install", "codex", "--write").status == 0
     ran = kb("agents", "install", "codex", "--scope", "user", "--write")
-    assert (ran.status, "HOME is not set" in ran.err) == (2, True)
+    assert (ran.status, "HOME names no absolute path" in ran.err) == (2, True)
+    ran = kb("agents", "check")
+    assert (ran.status, ran.out.startswith("Codex")) == (0, True)
 
 
 TEXTS = st.sampled_from(["", "# Mine", "# Mine\n", "# Mine\n\n", "a\r\nb\r\n", "\ufeff# Mine\n", "\n", "<!-- kb -->\n"])
