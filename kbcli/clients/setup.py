@@ -120,7 +120,10 @@ def skills(around: Surroundings, clients: Sequence[str], scope: str = "") -> lis
 
 
 def _target(around: Surroundings, client: str, scope: Scope, below: PurePosixPath, part: Part) -> Target:
-    place = ClientFile(around.base_of(scope), below, is_private=scope == "user")
+    base = around.base_of(scope)
+    if scope == "user":
+        base, below = kinds.in_home(base, below, around.machine.env)
+    place = ClientFile(base, below, is_private=scope == "user")
     if part.name == "instructions":
         place = installing.followed(place)
     return Target(client, scope, place, part)

@@ -42,8 +42,7 @@ def run(
     """
     from kbcli import hooks
     from kbcli.clients import removing, setup
-    from kbcli.commands.agents import surroundings_of
-    from kbcli.invocation import exits
+    from kbcli.invocation import client_surroundings, exits
     from kbcore import git
     from kbcore.errors import KBError
     from kbcore.maintenance import uninstalling
@@ -52,7 +51,7 @@ def run(
 
     session = session_of(ctx)
     output = session.output
-    around = surroundings_of(session, quiet=True)
+    around = client_surroundings.of(session, quiet=True)
     # Not the workspace of the session: at the end that would be looked at again, and set right.
     repo = git.find_own_repository(session.start, session.env, **session.git_places)
     workspace = Workspace(repo, session.machine, StorePool(), settles=False)

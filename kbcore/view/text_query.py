@@ -34,7 +34,7 @@ LEAST_PART: Final = 0.4
 """An entity that holds hardly any of the words keeps such a share of its score."""
 SYMBOL_SHARE: Final = 0.7
 """A symbol of code keeps such a share of its score for a question: its text is so short that one word of its name makes
-it score more than a document that tells of the matter. Who looks for a symbol types a name, which is no question."""
+it score more than a document about the matter. Who looks for a symbol types a name, which is no question."""
 LEAST_ASKED: Final = 4
 """A text of so many words that tell something is a question: few entities hold all of its words, and those are long."""
 _ENOUGH_KNOWN: Final = 3

@@ -35,7 +35,7 @@ class Client(msgspec.Struct, frozen=True):
     author: Author | None = None
     """Who writes, where that is known and does not follow from the client's name."""
     ask: Callable[[str], Awaitable[bool]] | None = None
-    """Asks the person behind the client, and returns whether that person confirms; None where the client does not."""
+    """Asks the person who uses the client, and returns whether that person confirms; None where the client does not."""
     confirmed: str = ""
     """The question that the person has confirmed for this call."""
 

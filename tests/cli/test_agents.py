@@ -32,7 +32,7 @@ def home(user, tmp_path, root) -> Path:
     folder.mkdir()
     user.setenv("HOME", str(folder))
     user.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    user.setattr("kbcli.commands.agents._platform", lambda: "linux")
+    user.setattr("kbcli.invocation.client_surroundings._platform", lambda: "linux")
     return folder
 
 
@@ -390,6 +390,37 @@ def test_without_a_home_only_the_project_is_set_up(kb, home, root, user):
     assert (ran.status, "HOME names no absolute path" in ran.err) == (2, True)
     ran = kb("agents", "check")
     assert (ran.status, ran.out.startswith("Codex")) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("client", "variable", "places"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", [".claude.json", "CLAUDE.md", "settings.json"]),
+        ("codex", "CODEX_HOME", ["AGENTS.md", "config.toml", "hooks.json"]),
+        ("opencode", "XDG_CONFIG_HOME", ["opencode/AGENTS.md", "opencode/opencode.json", "opencode/plugins/kb.js"]),
+    ],
+)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_client_whose_folder_is_elsewhere_is_set_up_there(kb, home, root, user, client, variable, places, is_there):
+    folder = home.parent / "elsewhere" / "deep"
+    if is_there:
+        folder.mkdir(parents=True)
+    user.setenv(variable, str(folder))
+    before = files_in(home.parent)
+    assert kb("agents", "install", client, "--scope", "user", "--write").status == 0
+    assert sorted(str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file()) == places
+    assert kb("agents", "check", client, "--scope", "user").status == 0
+    assert kb("agents", "remove", client, "--scope", "user", "--write").status == 0
+    after = files_in(home.parent)
+    assert {name: after[name] for name in after.keys() & before.keys()} == before
+    assert [name for name in after.keys() - before.keys() if Path(name).is_file()] == []
+    assert not is_there or after == before
+
+
+def test_a_variable_with_a_relative_folder_is_no_place_for_files_of_a_client(kb, home, root, user):
+    user.setenv("CODEX_HOME", "here")
+    assert kb("agents", "install", "codex", "--scope", "user", "--write").status == 0
+    assert (home / ".codex/config.toml").is_file()
 
 
 TEXTS = st.sampled_from(["", "# Mine", "# Mine\n", "# Mine\n\n", "a\r\nb\r\n", "\ufeff# Mine\n", "\n", "<!-- kb -->\n"])
