@@ -122,7 +122,8 @@ def _prove_with(session: Session, jobs: Sequence[Job], client: str) -> Report:
     from kbcore import __version__
 
     runner = ClientRunner(client, session.env)
-    with session.output.waiting("Doing jobs"), tempfile.TemporaryDirectory(prefix="kb-prove-") as folder:
+    made = tempfile.TemporaryDirectory(prefix="kb-prove-", ignore_cleanup_errors=True)  # as in `Situation`
+    with session.output.waiting("Doing jobs"), made as folder:
         scene = Scene(Path(folder), session.env)
         results = [runner.run(scene, job) for job in jobs]
     versions = {"KB": __version__, client: runner.version()}

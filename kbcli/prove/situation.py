@@ -64,7 +64,8 @@ class Situation:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-        shutil.rmtree(self.home.parent)
+        # A server that a client has started may still be ending; the rest goes with the folder of the scene.
+        shutil.rmtree(self.home.parent, ignore_errors=bool(self._of_agent))
 
     def connection(self, client: str) -> Connection:
         """Return the connection of a client, made at its first call."""
