@@ -20,8 +20,9 @@ from kbcore.dml.tools import Origin
 from kbcore.errors import followed_by
 from kbmcp.tools import run_call, tool_list
 from kbmcp.tools.argument_models import SchemaNames, published
-from kbmcp.tools.call import Client, ServerOptions, Service
+from kbmcp.tools.call import Client
 from kbmcp.tools.hints import in_words, spelled
+from kbmcp.tools.service import ServerOptions, Service
 
 _TOOLS: Final = {spelled(tool.key, is_dotted=False): tool for tool in tool_list.TOOLS}
 _NO_NAMES: Final = SchemaNames((), ())

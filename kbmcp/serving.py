@@ -41,10 +41,11 @@ from kbmcp.resources import completion, prompts, resource_list, skills
 from kbmcp.resources.prompt_guidance import instructions
 from kbmcp.resources.subscriptions import Subscriptions
 from kbmcp.tools import tool_list
-from kbmcp.tools.call import Client, ServerOptions, Service
+from kbmcp.tools.call import Client
 from kbmcp.tools.confirming import InputNeeded, Questions
 from kbmcp.tools.refusals import must_be
 from kbmcp.tools.run_call import Tool, bug, run_tool
+from kbmcp.tools.service import ServerOptions, Service
 from kbmcp.tools.type_listing import Listing
 
 __all__ = ["ServerOptions", "serve", "server_for"]

@@ -107,6 +107,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcli/terminal/pager.py",
         "kbcli/terminal/editor.py",
         "kbcli/clients/trial.py",
+        "kbcli/prove/client_run.py",
     ),
     "importlib": (
         "kbcore/logic/engine/installation.py",
@@ -203,6 +204,7 @@ OPENERS = {
     "kbcli/prove/scene.py": "scratch repositories",
     "kbcli/prove/report.py": "the stored run of the documentation",
     "kbcli/prove/run.py": "the version of an installed program",
+    "kbcli/prove/client_run.py": "the programs of a job in its scratch folder, and what passed them",
     "kbweb/server/opening.py": "the file that leads the user's browser to the explorer",
     "kbweb/rendering.py": "styles and scripts of the installed package",
     "kbcli/terminal/history.py": "what was typed at a prompt",

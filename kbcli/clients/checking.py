@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kbcli.clients import finding, kinds, setup
+from kbcli.clients import finding, installing, kinds, setup
 from kbcli.clients.kinds import Kind
 from kbcli.clients.parts import PartName, ServerEntry
 from kbcli.clients.setup import Surroundings, Target
@@ -36,11 +36,8 @@ class CheckedClient(msgspec.Struct, frozen=True):
     program: str
     has_program_name: bool
     parts: tuple[CheckedPart, ...]
-
-    @property
-    def is_there(self) -> bool:
-        """Return whether something is installed."""
-        return any(one.state != "missing" for one in self.parts)
+    is_there: bool
+    """Something is installed. A file to which a link leads says nothing about that: KB writes none."""
 
     @property
     def is_defect(self) -> bool:
@@ -58,7 +55,8 @@ def check(around: Surroundings, names: Sequence[str], scope: str, env: Mapping[s
 
     Raises: ``InvalidQuery``.
     """
-    found = [_client(around, name, one, env) for name in names or kinds.KINDS for one in _scopes(name, scope, names)]
+    wanted = [(name, one) for name in names or kinds.KINDS for one in _scopes(around, name, scope, names)]
+    found = [_client(around, name, one, env) for name, one in wanted]
     skills = [_skill(around, target, env) for target in _skills(around, names, scope)]
     kept = [one for one in found if names or one.is_there]
     return [*kept, *(one for one in skills if one.is_there)]
@@ -73,7 +71,19 @@ def _skills(around: Surroundings, names: Sequence[str], scope: str) -> list[Targ
 
 def _skill(around: Surroundings, target: Target, env: Mapping[str, str]) -> CheckedClient:
     part = _part(around, None, target, env)
-    return CheckedClient(target.client, title_of(target.client), "", has_program_name=False, parts=(part,))
+    return CheckedClient(
+        target.client,
+        title_of(target.client),
+        "",
+        has_program_name=False,
+        parts=(part,),
+        is_there=_is_there(target, part),
+    )
+
+
+def _is_there(target: Target, part: CheckedPart) -> bool:
+    is_linked = part.state == "unusable" and installing.link_on_the_way(target.place) is not None
+    return part.state != "missing" and not is_linked
 
 
 def title_of(client: str) -> str:
@@ -81,19 +91,23 @@ def title_of(client: str) -> str:
     return "Skill" if client == kinds.SHARED_SKILL else kinds.KINDS[client].title
 
 
-def _scopes(name: str, scope: str, names: Sequence[str]) -> list[str]:
-    """Return the scopes to look in: all that a client has, where neither it nor a scope is named."""
+def _scopes(around: Surroundings, name: str, scope: str, names: Sequence[str]) -> list[str]:
+    """Return the scopes to look in: all that a client has here, where neither it nor a scope is named."""
     kind = kinds.KINDS[name]
     if names or scope:
         return [scope if len(names) == 1 or scope in kind.places else ""]
-    return ["", *(["user"] if "project" in kind.places else [])]
+    usual = ["user"] if "project" not in kind.places else ["", "user"]
+    bases = {"": around.worktree, "user": around.home}
+    return ["" if "project" not in kind.places else one for one in usual if bases[one]]
 
 
 def _client(around: Surroundings, name: str, scope: str, env: Mapping[str, str]) -> CheckedClient:
     kind = kinds.find(name)
     program = next(filter(None, (shutil.which(one, path=env.get("PATH", "")) for one in kind.programs)), "")
-    parts = tuple(_part(around, kind, target, env) for target in setup.targets(around, name, scope))
-    return CheckedClient(name, kind.title, program, bool(kind.programs), parts)
+    targets = setup.targets(around, name, scope)
+    parts = tuple(_part(around, kind, target, env) for target in targets)
+    is_there = any(map(_is_there, targets, parts))
+    return CheckedClient(name, kind.title, program, bool(kind.programs), parts, is_there)
 
 
 def _part(around: Surroundings, kind: Kind | None, target: Target, env: Mapping[str, str]) -> CheckedPart:

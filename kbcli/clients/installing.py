@@ -21,6 +21,7 @@ from kbcli.clients.difference import difference
 from kbcli.clients.kinds import TABLES, Kind
 from kbcli.clients.marked_block import Mangled
 from kbcore.errors import InvalidConfig, StorageError
+from kbcore.errors.remedies import shell
 from kbcore.storage import files, scratch
 from kbcore.storage.lock import held
 from kbcore.storage.replacing import replace_file
@@ -172,14 +173,18 @@ def followed(place: ClientFile) -> ClientFile:
     return place
 
 
+def link_on_the_way(place: ClientFile) -> Path | None:
+    """Return the first of a file and the folders on the way to it that is a link; None where none is."""
+    parts = place.below.parts
+    ways = (place.base.joinpath(*parts[:at]) for at in range(1, len(parts) + 1))
+    return next((way for way in ways if way.is_symlink()), None)
+
+
 def _check_way(place: ClientFile) -> None:
-    """Refuse a file, or a folder on the way to it, that is a link: its target may be anywhere."""
-    way = place.base
-    for part in place.below.parts:
-        way /= part
-        if way.is_symlink():
-            hint = "Add the entry by hand to the target of the link; without --write it is printed."
-            raise InvalidConfig(f"{way} is a symbolic link, and KB follows none.", hint=hint)
+    """Refuse a file to which a link leads: its target may be anywhere."""
+    if link := link_on_the_way(place):
+        hint = f"Change the target of the link by hand; {shell('agents', 'print')} with the client shows what is meant."
+        raise InvalidConfig(f"{link} is a symbolic link, and KB follows none.", hint=hint)
 
 
 def _read(place: ClientFile) -> tuple[bytes | None, int]:

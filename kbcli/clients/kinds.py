@@ -86,6 +86,13 @@ class Kind(msgspec.Struct, frozen=True):
 
 _SUPPORT: Final = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
 _ZED: Final = {"win32": "AppData/Roaming/Zed"}
+_MOVED: Final = {
+    "CLAUDE_CONFIG_DIR": (".claude", ".claude.json"),
+    "CODEX_HOME": (".codex",),
+    "XDG_CONFIG_HOME": (".config",),
+}
+"""By variable: what of the home is in the folder that it names, where it names one. A file goes there under its name, a
+folder is that one."""
 _ZED_RULES: Final = (
     ".rules",
     ".cursorrules",
@@ -265,6 +272,16 @@ def below(place: str, platform: str) -> PurePosixPath:
     """Return a place of a client's file, with the folders of a platform in it."""
     folders = {"config": _SUPPORT.get(platform, ".config"), "zed": _ZED.get(platform, ".config/zed")}
     return PurePosixPath(place.format(**folders))
+
+
+def in_home(home: Path, place: PurePosixPath, env: Mapping[str, str]) -> tuple[Path, PurePosixPath]:
+    """Return the folder that a place of the user is below, the home or the one that a variable names, and the rest."""
+    top, *rest = place.parts
+    for variable, (folder, *files) in _MOVED.items():
+        named = Path(env.get(variable, ""))
+        if named.is_absolute() and (top == folder or top in files):
+            return named, place if top in files else PurePosixPath(*rest)
+    return home, place
 
 
 def roots_of(kind: Kind, scope: Scope, data_dir: Path) -> tuple[Path, ...]:

@@ -195,7 +195,7 @@ class Instructions(msgspec.Struct, frozen=True):
 
     client: str
     needs_full: frozenset[str]
-    """The clients that no hook tells the rest."""
+    """The clients that have no hooks, and so need all of the text."""
     name: PartName = "instructions"
     is_text: bool = True
 

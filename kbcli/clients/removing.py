@@ -19,7 +19,7 @@ def targets_of(around: Surroundings) -> Iterator[Target | tuple[Target, KBError]
     """Yield every part that is there: in the repository's files whoever wrote it, in those of the user if it is ours.
 
     A part of the user is left where another repository that is still there had it written too. A part whose file cannot
-    be read comes with the error.
+    be read comes with the error; a file to which a link leads has none, as KB writes none.
     """
     for scope in kinds.SCOPES:
         if (around.home if scope == "user" else around.worktree) is None:
@@ -54,6 +54,11 @@ def leave(around: Surroundings) -> bool:
         return bool(kept.paths())
 
 
+def left_elsewhere(around: Surroundings) -> list[Path]:
+    """Return the files that KB has written into for clients and that are still there: of other worktrees, at last."""
+    return [path for path in Receipts(around.receipts_place("project")).paths() if path.exists()]
+
+
 def _names(kept: Receipts, client: str) -> list[str]:
     """Return the names of servers that were written for a client, the usual one first."""
     keys = {key for path in kept.paths() for key in getattr(kept.of(path), "written", {})}
@@ -65,7 +70,8 @@ def _if_there(around: Surroundings, kept: Receipts, target: Target) -> Iterator[
         if _is_there(around, kept, target):
             yield target
     except KBError as error:
-        yield target, error
+        if kept.of(target.place.path) or installing.link_on_the_way(target.place) is None:
+            yield target, error
 
 
 def _is_there(around: Surroundings, kept: Receipts, target: Target) -> bool:

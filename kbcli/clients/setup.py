@@ -49,7 +49,7 @@ class Surroundings(msgspec.Struct, frozen=True):
             return self.worktree
         if self.home is None:
             hint = "Set HOME, or use --scope project."
-            raise InvalidQuery("HOME is not set, so your home folder is not known.", hint=hint)
+            raise InvalidQuery("HOME names no absolute path, so your home folder is not known.", hint=hint)
         return self.home
 
     def receipts_place(self, scope: Scope) -> ClientFile | None:
@@ -120,7 +120,10 @@ def skills(around: Surroundings, clients: Sequence[str], scope: str = "") -> lis
 
 
 def _target(around: Surroundings, client: str, scope: Scope, below: PurePosixPath, part: Part) -> Target:
-    place = ClientFile(around.base_of(scope), below, is_private=scope == "user")
+    base = around.base_of(scope)
+    if scope == "user":
+        base, below = kinds.in_home(base, below, around.machine.env)
+    place = ClientFile(base, below, is_private=scope == "user")
     if part.name == "instructions":
         place = installing.followed(place)
     return Target(client, scope, place, part)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kbcli.invocation import client_surroundings
 from kbcli.invocation.command_tree import HelpfulCommand, group_of
 from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from kbcli.clients.kinds import Scope
     from kbcli.clients.setup import Done, Surroundings, Target
     from kbcli.invocation.context import Session
-    from kbcli.terminal.output import Output
 
 app = group_of("Install, check, remove or print what clients of agents need.")
 
@@ -109,12 +107,12 @@ def check(
     """
     from kbcli.clients import checking
     from kbcli.invocation import exits
-    from kbcli.messages.agents import part_line
+    from kbcli.messages.agents import fault_line, part_line
 
     session = session_of(ctx)
     session.is_read_only = True
     names = _named(clients, every=every, may_be_none=True)
-    around = surroundings_of(session, quiet=True)
+    around = client_surroundings.of(session, quiet=True)
     found = checking.check(around, names, scope, session.env)
     output = session.output
     if output.is_json:
@@ -126,7 +124,12 @@ def check(
             where = "" if client.program else " (its program is not on the PATH)" if client.has_program_name else ""
             output.say(f"{client.title}{where}")
             for part in client.parts:
-                output.say(part_line(part.part, part.state, str(part.path), part.problem))
+                is_fault = part.state == "unusable"
+                output.say(
+                    fault_line(part.part, part.state, part.problem)
+                    if is_fault
+                    else part_line(part.part, part.state, str(part.path), part.problem)
+                )
     return exits.VIOLATIONS if any(one.is_defect for one in found) else exits.DONE
 
 
@@ -146,7 +149,7 @@ def show(
     session = session_of(ctx)
     session.is_read_only = True
     output = session.output
-    around = surroundings_of(session)
+    around = client_surroundings.of(session)
     names = _named(clients, every=every, may_be_none=skill)
     found = [one for client in names for one in setup.targets(around, client, _fit(client, scope))]
     found += setup.skills(around, _read_by(names), scope) if skill else []
@@ -228,10 +231,10 @@ def _each(
 
     ``skills`` are the clients whose skill is meant too, None where none is.
     """
-    from kbcli.messages.agents import action_word, part_line
+    from kbcli.messages.agents import action_word, fault_line, part_line
     from kbcore.errors import KBError
 
-    around, output, status = surroundings_of(session), session.output, 0
+    around, output, status = client_surroundings.of(session), session.output, 0
     listed: list[dict[str, Any]] = []
     for title, targets in _meant(around, clients, scope, skills):
         if not output.is_json:
@@ -244,14 +247,14 @@ def _each(
                 status = status or error.exit_status
                 listed.append({**_target_json(target), "action": "failed", "problem": error.as_json()})
                 if not output.is_json:
-                    output.say(part_line(target.part.name, "failed", path, f"{error.message} {error.hint}".strip()))
+                    output.say(fault_line(target.part.name, "failed", f"{error.message} {error.hint}".strip()))
                 continue
             listed.append({**_target_json(target), **_done_json(done, write=write)})
             if not output.is_json:
                 word, why = action_word(done.action, done.state, write=write, is_left=is_left)
                 output.say(part_line(target.part.name, word, path, why))
                 if not write:
-                    show_difference(output, done.change.diff)
+                    output.say_difference(done.change.diff)
     if output.is_json:
         output.document({"written": write, "parts": listed})
     elif not write:
@@ -270,93 +273,3 @@ def _done_json(done: Done, *, write: bool) -> dict[str, Any]:
         "action": done.action if is_done else f"would be {done.action}",
         "diff": done.change.diff,
     }
-
-
-def show_difference(output: Output, lines: Iterable[str]) -> None:
-    """Show the lines of a difference."""
-    from kbcore.text.escaping import escape_controls
-
-    for line in lines:
-        style: Any = "green" if line.startswith("+") else "red" if line.startswith("-") else None
-        text = escape_controls(line)
-        output.say_as_it_is(output.styled(text, style) if style else text)
-
-
-def surroundings_of(
-    session: Session,
-    scopes: Sequence[Scope] = ("project", "user"),
-    *,
-    offering: Sequence[str] = (),
-    server_name: str = "kb",
-    quiet: bool = False,
-) -> Surroundings:
-    """Return where the clients of this call are set up, and which programs they are to run.
-
-    ``offering`` are options of the server. Raises: ``NotARepository``; ``GitUnusable``.
-    """
-    from kbcli.clients.setup import Surroundings
-    from kbcore import git
-    from kbcore.store.folders import CACHE, data_dir_of
-
-    repo = git.find_own_repository(session.start, session.env, **session.git_places)
-    home = session.env.get("HOME") or session.env.get("USERPROFILE")
-    notes = dict[str, None]()
-    servers: dict[Scope, Sequence[str]] = {
-        one: [*_command(session, one, "kb-mcp", "kbmcp.server", notes if one in scopes else {}), *offering]
-        for one in ("project", "user")
-    }
-    hooks: dict[Scope, Sequence[str]] = {
-        one: _command(session, one, "kb", "kbcli.app", {}) for one in ("project", "user")
-    }
-    for note in [] if quiet else notes:
-        session.output.note(note)
-    return Surroundings(
-        machine=session.machine,
-        worktree=repo.worktree if repo.has_worktree else None,
-        common_dir=repo.common_dir,
-        data_dir=data_dir_of(repo),
-        cache_dir=data_dir_of(repo) / CACHE,
-        home=Path(home) if home and Path(home).is_absolute() else None,
-        platform=_platform(),
-        server_command=servers,
-        hook_command=hooks,
-        server_name=server_name,
-    )
-
-
-def _command(session: Session, scope: Scope, name: str, module: str, notes: dict[str, None]) -> list[str]:
-    """Return what starts a program: this very one by its path, or by its name in a file that others share."""
-    import shutil
-    import sys
-
-    from kbcore.text.escaping import escape_controls
-
-    own = Path(sys.executable).with_name(name)
-    found = shutil.which(name, path=session.env.get("PATH"))
-    if scope == "project" and found and own.is_file() and Path(found).samefile(own):
-        return [name]
-    if own.is_file():
-        if scope == "project":
-            why = f"the {name} on your PATH is another one ({found})" if found else f"{name} is not on your PATH"
-            notes[escape_controls(f"note: {why}, so the file names this one by its path on this machine.")] = None
-        return [str(own)]
-    return [sys.executable, "-m", module]
-
-
-def _platform() -> str:
-    import sys
-
-    return sys.platform
-
-
-def checked_name(name: str) -> str:
-    """Return the name for the server. Raises: ``InvalidQuery``; clients make tool names of it."""
-    import re
-
-    from kbcore.errors import InvalidQuery
-    from kbcore.text.escaping import in_quotes
-
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", name) or "__" in name:
-        hint = "Take at most 32 letters, digits, - and _, without two _ in a row."
-        raise InvalidQuery(f"{in_quotes(name)} cannot be the name of a server.", hint=hint)
-    return name

@@ -94,13 +94,14 @@ def install(
     """
     from kbcli.clients import kinds, setup
     from kbcli.clients.parts import ServerEntry
-    from kbcli.commands.agents import checked_name, surroundings_of
+    from kbcli.invocation import client_surroundings
     from kbcore.errors import KBError
 
     session = session_of(ctx)
     session.writes = write
     kind, where = kinds.find(client), kinds.scope_of(client, scope)
-    around = surroundings_of(session, [where], offering=_offering(toolsets), server_name=checked_name(name))
+    server_name = client_surroundings.checked_name(name)
+    around = client_surroundings.of(session, [where], offering=_offering(toolsets), server_name=server_name)
     [target] = setup.targets(around, client, where, only=("server",))
     entry, path = target.part, target.place.path
     assert isinstance(entry, ServerEntry)  # noqa: S101 - it was asked for
@@ -138,7 +139,6 @@ def _show_entry(session: Session, answer: Mapping[str, Any], snippet: str) -> No
 
 
 def _show_written(session: Session, answer: Mapping[str, Any], then: str) -> None:
-    from kbcli.commands.agents import show_difference
     from kbcore.text.escaping import escape_controls
 
     output = session.output
@@ -147,7 +147,7 @@ def _show_written(session: Session, answer: Mapping[str, Any], then: str) -> Non
     elif not answer["written"]:
         output.say(f"{escape_controls(answer['path'])} has it already.")
     else:
-        show_difference(output, answer["diff"])
+        output.say_difference(answer["diff"])
         output.note(f"Written. {then}")
 
 

@@ -86,15 +86,16 @@ def _answer(session: Session, paths: list[str], *, diff: bool, budget: int | Non
         text = hook_text_of(context, tokens)
         has_lines = diff or any(place_in(path, "").line for path in paths)
         depends = _depends(opened) if has_lines else _hook_depends(opened, context)
+        names = _names(opened, context) if not has_lines else None
     else:
         found, state = _read(opened, asked)
         is_json = session.output.is_json
         text = json_text(json_of(found, _around(session, state), tokens)) + "\n" if is_json else text_of(found, tokens)
-        depends = _depends(opened)
+        depends, names = _depends(opened), None
         session.show_settings(opened.workspace)
     session.output.data(text)
     if _may_be_kept(opened):
-        prime_note.keep(session.words, session.env, depends, text, began_ns)
+        prime_note.keep(session.words, session.env, depends, text, began_ns, names=names)
 
 
 def _may_be_kept(opened: Opened) -> bool:
@@ -133,13 +134,18 @@ def _read(opened: Opened, asked: ContextRequest) -> tuple[Briefing, FileState]:
 
 
 def _of_store(opened: Opened) -> list[str]:
-    """Return what every answer depends on: the head of the store, the settings, and whether git is at work."""
+    """Return what every answer depends on: the head of the store, the settings, and whether git is at work.
+
+    Of a branch without a store also the folder of its store, which must not come.
+    """
     from kbcore.git.operations import MARKS
     from kbcore.storage.layout import HEAD
     from kbcore.store.settings_files import CONFIG, RULES, SCHEMA
 
     workspace = opened.workspace
-    directory = workspace.folders.directory_of(workspace.answering(opened.branch))
+    own, directory = (
+        workspace.folders.directory_of(one) for one in (opened.branch, workspace.answering(opened.branch))
+    )
     settings = workspace.settings_dir
     found = [os.fspath(directory / HEAD), *(os.fspath(settings / name) for name in (CONFIG, SCHEMA, RULES))]
     found += [
@@ -148,13 +154,18 @@ def _of_store(opened: Opened) -> list[str]:
         for name in workspace.texts_in(folder)
     ]
     found += [os.fspath(workspace.repo.git_dir / name) for name in MARKS]
-    return [*found, os.fspath(workspace.folders.directory_of(opened.branch))]
+    return found if own == directory else [*found, os.fspath(own)]
 
 
 def _hook_depends(opened: Opened, found: Context) -> list[str]:
     """Return what the answer of a hook depends on: also the documents of its facts, but no other file."""
     root = opened.workspace.repo.worktree
     return [*_of_store(opened), *{os.fspath(root / one.path) for one in found.facts if one.path}]
+
+
+def _names(opened: Opened, found: Context) -> tuple[str, frozenset[str]] | None:
+    """Return the head of the store, and the names by which a record changes an answer; None where any record may."""
+    return None if found.goes_on else (_of_store(opened)[0], found.names)
 
 
 def _depends(opened: Opened) -> list[str]:

@@ -28,6 +28,14 @@ def run(
     system: Annotated[
         Literal["kb", "memory", "markdown"] | None, typer.Option("--system", help="Only with this system.")
     ] = None,
+    client: Annotated[
+        str | None,
+        typer.Option(
+            "--client",
+            metavar="CLIENT",
+            help="Have claude-code, codex, gemini or opencode do them, with its own model.",
+        ),
+    ] = None,
     format_: Annotated[
         Literal["table", "json", "markdown"] | None, typer.Option("--format", help="Default: table.")
     ] = None,
@@ -38,18 +46,25 @@ def run(
     Markdown files and a shell. A check of the answers and of the result says whether it is done. Four characters of the
     calls and of their answers count as one token; no model is asked.
 
+    With --client, that program of yours gets the requests instead, one run for each job, in a project where KB is
+    installed for it. Its model decides on the calls, and costs what it costs; what it asks KB is counted.
+
     It works in copies of the example project, and deletes them. server-memory runs where `mcp-server-memory` is on the
     PATH. The status is 1 where a job is not done with KB.
     """
     from kbcli.invocation.bounds import check_format
     from kbcli.prove import report
     from kbcli.prove.job import SYSTEMS
+    from kbcore.errors import InvalidQuery
 
     session = session_of(ctx)
     check_format(format_, {None, "json"}, is_json=session.output.is_json)
     session.output.is_json = session.output.is_json or format_ == "json"
+    if client is not None and system is not None:
+        raise InvalidQuery("--client and --system exclude each other.", hint="A client does the jobs with KB alone.")
     systems = [one for one in SYSTEMS if system in {None, one}]
-    found = _prove(session, _jobs(job or []), systems)
+    jobs = _jobs(job or [])
+    found = _prove(session, jobs, systems) if client is None else _prove_with(session, jobs, client)
     if session.output.is_json:
         session.output.document(found.as_json())
     elif format_ == "markdown":
@@ -59,8 +74,8 @@ def run(
             session.output.say_as_it_is(line)
         for note in report.notes(found):
             session.output.say(note)
-    is_failed = any(one.system == "kb" and one.verdict not in report.DONE for one in found.results)
-    return FAILED if is_failed else 0
+    ended = {*report.DONE, "not run"}
+    return FAILED if any(one.system in {"kb", "client"} and one.verdict not in ended for one in found.results) else 0
 
 
 def _jobs(named: list[str]) -> Sequence[Job]:
@@ -95,3 +110,21 @@ def _prove(session: Session, jobs: Sequence[Job], systems: Sequence[System]) -> 
         results = [runner.run(job, system) for job in jobs for system in systems]
         listing = {one: tokens for one in systems if (tokens := runner.listing_tokens(one))}
     return Report(session.machine.clock.now()[:10], versions, listing, results)
+
+
+def _prove_with(session: Session, jobs: Sequence[Job], client: str) -> Report:
+    import tempfile
+    from pathlib import Path
+
+    from kbcli.prove.client_run import ClientRunner
+    from kbcli.prove.report import Report
+    from kbcli.prove.scene import Scene
+    from kbcore import __version__
+
+    runner = ClientRunner(client, session.env)
+    made = tempfile.TemporaryDirectory(prefix="kb-prove-", ignore_cleanup_errors=True)  # as in `Situation`
+    with session.output.waiting("Doing jobs"), made as folder:
+        scene = Scene(Path(folder), session.env)
+        results = [runner.run(scene, job) for job in jobs]
+    versions = {"KB": __version__, client: runner.version()}
+    return Report(session.machine.clock.now()[:10], versions, {}, results)

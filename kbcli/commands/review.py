@@ -48,11 +48,12 @@ def run(
     """Show what is only proposed, and accept or reject it.
 
     What the actors of `review.actors` in .kb/config.json write is proposed. It is marked in every answer, satisfies no
-    rule, and is kept out of what agents are told unasked, until somebody accepts it. A decision is a record like
+    rule, and is kept out of what hooks give to agents, until somebody accepts it. A decision is a record like
     others: `kb log` shows it, and `kb revert` takes it back.
     """
     import msgspec
 
+    from kbcore.store.history.log import missing
     from kbcore.store.review import ProposalFilter, check_reviewer, decision, find_proposals
 
     wanted = ProposalFilter(tuple(ids or ()), tuple(seq or ()), tuple(type_ or ()), actor, session_)
@@ -64,6 +65,10 @@ def run(
     def find(view: View) -> tuple[int, list[Proposal]]:
         present = view.renamed(wanted.ids)
         named = tuple(present.get(one, one) for one in wanted.ids)
+        known = {one.id for one in view.nodes(named)} | {one.id for one in view.links(named)}
+        for one in named:
+            if one not in known:
+                raise missing(view, one)
         return view.recorded_seq, find_proposals(view, msgspec.structs.replace(wanted, ids=named))
 
     head, found = opened.store.read(find)

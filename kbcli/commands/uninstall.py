@@ -9,7 +9,8 @@ import typer
 from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from kbcli.clients.setup import Target
     from kbcli.invocation.context import Session
@@ -41,8 +42,7 @@ def run(
     """
     from kbcli import hooks
     from kbcli.clients import removing, setup
-    from kbcli.commands.agents import surroundings_of
-    from kbcli.invocation import exits
+    from kbcli.invocation import client_surroundings, exits
     from kbcore import git
     from kbcore.errors import KBError
     from kbcore.maintenance import uninstalling
@@ -51,7 +51,7 @@ def run(
 
     session = session_of(ctx)
     output = session.output
-    around = surroundings_of(session, quiet=True)
+    around = client_surroundings.of(session, quiet=True)
     # Not the workspace of the session: at the end that would be looked at again, and set right.
     repo = git.find_own_repository(session.start, session.env, **session.git_places)
     workspace = Workspace(repo, session.machine, StorePool(), settles=False)
@@ -75,12 +75,15 @@ def run(
             (changed if is_kept else done).append(target)
     planned = uninstalling.plan(workspace, deletes_all=delete_all, is_last=not removing.leave(around))
     uninstalling.carry_out(workspace, planned)
+    named = {one.place.path for one in (*changed, *(target for target, _ in failed))}
+    left = [path for path in removing.left_elsewhere(around) if path not in named]
     if output.is_json:
         said = {**_as_json(planned, done, failed), "changed_by_hand": [str(one.place.path) for one in changed]}
+        said["in_other_worktrees"] = [*map(str, left)]
         output.document({"done": True, **said, "hooks": [one.as_json() for one in results]})
     else:
-        _show_done(session, planned, changed, failed)
-    status = next((error.exit_status for _, error in failed), exits.VIOLATIONS if changed else exits.DONE)
+        _show_done(session, planned, changed, failed, left)
+    status = next((error.exit_status for _, error in failed), exits.VIOLATIONS if changed or left else exits.DONE)
     return status or exits.status_of_hooks(results)
 
 
@@ -97,8 +100,8 @@ def _is_wanted(
         return yes
     for event in events:
         output.say(escape_controls(f"git hook     {event}"))
-    for target in parts:
-        output.say(escape_controls(f"{target.part.name.ljust(12)} of {target.client} in {target.place.path}"))
+    for line in _lines_of(parts):
+        output.say(escape_controls(line))
     for path in planned.paths:
         output.say(escape_controls(f"delete       {path}"))
     for one in planned.kept:
@@ -114,21 +117,36 @@ def _is_wanted(
     return False
 
 
+def _lines_of(parts: Sequence[Target]) -> Iterator[str]:
+    """Yield a line for each part of a file; several clients may have the same one."""
+    clients: dict[tuple[str, Path], list[str]] = {}
+    for target in parts:
+        clients.setdefault((target.part.name, target.place.path), []).append(target.client)
+    for (part, path), names in clients.items():
+        yield f"{part.ljust(12)} of {', '.join(names)} in {path}"
+
+
 def _show_done(
-    session: Session, planned: Removal, changed: Sequence[Target], failed: Sequence[tuple[Target, KBError]]
+    session: Session,
+    planned: Removal,
+    changed: Sequence[Target],
+    failed: Sequence[tuple[Target, KBError]],
+    left: Sequence[Path],
 ) -> None:
+    from kbcore.errors.remedies import shell
     from kbcore.text.escaping import escape_controls
 
     output = session.output
-    for target, error in failed:
-        output.warn(escape_controls(f"{target.place.path}: {error.message} {error.hint}".strip()))
-    for target in changed:
-        output.warn(
-            escape_controls(f"{target.place.path}: what KB wrote there was changed by hand; take it out by hand.")
-        )
+    said = [f"{error.message} {error.hint}".strip() for _, error in failed]
+    said += [f"{one.place.path}: what KB wrote there was changed by hand; take it out by hand." for one in changed]
+    said += [
+        f"{path} stays: {shell('agents', 'remove', '--all', '--write')} in its worktree takes it out." for path in left
+    ]
+    for one in dict.fromkeys(said):
+        output.warn(escape_controls(one))
     stays = "; its journals are where they were" if any(one.reason == "journals" for one in planned.kept) else ""
-    left = " What could not be taken out is named above." if failed or changed else ""
-    output.say(f"KB is taken out of this repository{stays}.{left}")
+    rest = " What could not be taken out is named above." if failed or changed or left else ""
+    output.say(f"KB is taken out of this repository{stays}.{rest}")
 
 
 def _as_json(planned: Removal, parts: Sequence[Target], failed: Sequence[tuple[Target, KBError]]) -> dict[str, Any]:

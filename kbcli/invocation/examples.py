@@ -226,6 +226,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "prove": (
         ("kb prove --system kb", "what the jobs cost with KB"),
         ("kb prove --job undo-hour", "one job, with each system"),
+        ("kb prove --job 1 --client codex", "one job, done by Codex with its own model"),
     ),
 }
 """By the full name of the command: a line, and what it is for."""

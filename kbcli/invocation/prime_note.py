@@ -3,6 +3,9 @@
 An answer is a file in the git directory of the worktree. It is believed only while the call is the same, the commit
 that is checked out, and how every file and folder looks from outside that it depends on. One that is lost, damaged or
 old costs a whole run and nothing else, so anybody may delete the folder at any time.
+
+The answer of a hook has the names that it is about. Records that were added since and that have none of these texts in
+them leave it as it is.
 """
 
 from __future__ import annotations
@@ -15,16 +18,23 @@ from kbcli.invocation.hook_note import checked_out, look_of, packages_look
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
 NAME = "kb-prime"
 """The folder in the git directory of a worktree."""
 
-_FORMAT = "1"
+_FORMAT = "2"
 _MAX_BYTES = 2**23
 _MOST = 64
 """The number of answers that are kept."""
 _SETTLED_NS = 20_000_000
 """What has changed within this time before the answer was begun may change again without looking different."""
+_MAX_ADDED_BYTES = 2**18
+"""The most bytes of records that are looked through for names."""
+_HEAD = ',"head":{'
+"""What is in front of the last record in the head of a store; all before that stays while records are added."""
+_NOT_BY_NAME = (b'"repair":', b'"holes":', b'"unproven":', b'"redacted":', b'"redaction":')
+"""The members of records that change more than what they name."""
 _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE")
 _DEPENDS_ON = ("KB_", "GIT_", "XDG_")
 _USERS = ("HOME", "USER", "LOGNAME")
@@ -44,8 +54,8 @@ def kept(words: Sequence[str], env: Mapping[str, str]) -> str | None:
     if not found.startswith(begin) or not text.endswith(_END) or _CONTROLS & {*text}:
         return None
     for line in looks.split("\n"):
-        path, _, look = line.partition("\t")
-        if look_of(path) != look:
+        path, look, *known = line.split("\t")
+        if look_of(path) != look and not (known and _adds_nothing(path, *known)):
             return None
     return text.removesuffix(_END)
 
@@ -66,23 +76,75 @@ def place_of(start: str, env: Mapping[str, str]) -> tuple[str, str]:
     return (top, found) if os.path.isfile(f"{found}/HEAD") else ("", "")  # noqa: PTH113 - as above
 
 
-def keep(words: Sequence[str], env: Mapping[str, str], depends: Iterable[str], text: str, began_ns: int) -> None:
+def keep(
+    words: Sequence[str],
+    env: Mapping[str, str],
+    depends: Iterable[str],
+    text: str,
+    began_ns: int,
+    *,
+    names: tuple[str, Iterable[str]] | None = None,
+) -> None:
     """Keep an answer that depends on these files and folders, unless one has changed since shortly before it was begun.
 
     ``depends`` are absolute paths; a file that is not there is one that must not come. Where a path has a line end or a
-    tab in it, or the folder cannot be written, nothing is kept.
+    tab in it, or the folder cannot be written, nothing is kept. ``names`` are one of these files, the head of a store,
+    and the texts of which a record of that store has one where it changes the answer.
     """
     top, git_dir = place_of(os.getcwd(), env)  # noqa: PTH109 - as above
     paths = sorted({*depends})
+    known = {names[0]: _known(*names)} if names else {}
     if not git_dir or not paths or any({"\n", "\t"} & {*path} for path in paths) or _CONTROLS & {*text}:
         return
     if any(_changed_ns(path) > began_ns - _SETTLED_NS for path in paths):
         return
     call = _call(words, env, top)
-    looks = "\n".join(f"{path}\t{look_of(path)}" for path in paths)
+    looks = "\n".join(f"{path}\t{look_of(path)}{known.get(path, '')}" for path in paths)
     data = f"{_FORMAT}\n{call}\n{_checked_out(git_dir)}\n{looks}\n\n{text}{_END}".encode("utf-8", "surrogateescape")
     if len(data) <= _MAX_BYTES and "\n" not in call:
         _write(_path_of(git_dir, call), data)
+
+
+def _known(head: str, names: Iterable[str]) -> str:
+    """Return what is kept of a store beside the look of its head: what stays of it, where it ends, and the names."""
+    from json import dumps
+
+    before, last, after = _head_of(head)
+    texts = dumps(sorted(names), ensure_ascii=False)
+    # In records, which are JSON, a text with an escape may be written in more than one way.
+    return f"\t{before}\t{after}\t{last['file']}\t{last['length']}\t{texts}" if last and "\\" not in texts else ""
+
+
+def _adds_nothing(head: str, before: str, after: str, file: str, length: str, names: str) -> bool:
+    """Return whether all that was done to a store since is to add records that have none of these texts in them."""
+    from json import loads
+
+    now_before, last, now_after = _head_of(head)
+    if not last or (now_before, now_after, last["file"]) != (before, after, file):
+        return False
+    begin, end = int(length), last["length"]
+    if not begin <= end <= begin + _MAX_ADDED_BYTES:
+        return False
+    try:
+        with open(f"{os.path.dirname(head)}/{file}", "rb") as journal:  # noqa: PTH120, PTH123 - as above
+            journal.seek(begin)
+            added = journal.read(end - begin)
+    except OSError:
+        return False
+    texts = (name.encode("utf-8", "surrogateescape") for name in loads(names))
+    return len(added) == end - begin and not any(one in added for one in (*_NOT_BY_NAME, *texts))
+
+
+def _head_of(path: str) -> tuple[str, dict[str, Any], str]:
+    """Return what the head of a store has before its last record, the last record, and what it has after it."""
+    from json import loads
+
+    before, found, rest = _read(path).partition(_HEAD)
+    last, end, after = rest.partition("}")
+    try:
+        return (before, loads(f"{{{last}}}"), after.partition('"sum":')[0]) if found and end else ("", {}, "")
+    except ValueError:
+        return "", {}, ""
 
 
 def _call(words: Sequence[str], env: Mapping[str, str], top: str) -> str:

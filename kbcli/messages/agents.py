@@ -15,8 +15,13 @@ _WIDTHS: Final = (12, 16)
 
 def part_line(part: str, word: str, path: str, why: str = "") -> str:
     """Return the line of one part: its name, its state or what was done, its file, and why."""
+    return fault_line(part, word, f"{path}: {why}" if why else path)
+
+
+def fault_line(part: str, word: str, message: str) -> str:
+    """Return the line of one part about which there is a message, which names the file."""
     name, state = part.ljust(_WIDTHS[0]), word.ljust(_WIDTHS[1])
-    return escape_controls(f"  {name} {state} {path}{': ' if why else ''}{why}")
+    return escape_controls(f"  {name} {state} {message}")
 
 
 def action_word(action: str, state: str, *, write: bool, is_left: bool) -> tuple[str, str]:

@@ -7,8 +7,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-System = Literal["kb", "memory", "markdown"]
+System = Literal["kb", "memory", "markdown", "client"]
 SYSTEMS: Final[tuple[System, ...]] = ("kb", "memory", "markdown")
+"""The systems that scripts are for. ``client`` is a client of agents with KB, whose model decides on the calls."""
 Verdict = Literal["done", "by reading", "wrong", "impossible", "not run"]
 """``by reading``: all facts are in what was read, and the model has to work the answer out of them."""
 
@@ -83,3 +84,21 @@ class Result(msgspec.Struct, frozen=True):
     def tokens(self) -> int:
         """Return the tokens of the calls and of their answers."""
         return self.tokens_in + self.tokens_out
+
+
+def find_fault(job: Job, answers: str, left: str, *, is_read: bool) -> str:
+    """Return the first sign that a job was not done, "" where there is none.
+
+    ``answers`` is what the user or the model got, ``left`` what shows the result. With ``is_read``, the model has to
+    work the answer out, and other facts may be among the answers.
+    """
+    for text, needed, where in ((answers, job.facts, "the answers"), (left, job.holds, "the result")):
+        for one in needed:
+            if one not in text:
+                return f"{one!r} is missing in {where}."
+    unwanted = (answers, () if is_read else job.not_facts, "the answers"), (left, job.not_holds, "the result")
+    for text, refused, where in unwanted:
+        for one in refused:
+            if one in text:
+                return f"{one!r} is in {where}."
+    return ""

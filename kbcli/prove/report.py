@@ -13,7 +13,12 @@ from kbcli.prove.job import Result, System, Verdict
 from kbcli.prove.jobs import JOBS
 from kbcore.text.wording import pluralize
 
-LABELS: Final[Mapping[System, str]] = {"kb": "KB", "memory": "server-memory", "markdown": "Markdown and grep"}
+LABELS: Final[Mapping[System, str]] = {
+    "kb": "KB",
+    "memory": "server-memory",
+    "markdown": "Markdown and grep",
+    "client": "the client",
+}
 DONE: Final[tuple[Verdict, ...]] = ("done", "by reading")
 _LINE_CHARS: Final = 140
 _MARKS: Final[Mapping[Verdict, str]] = {"by reading": ", by reading", "wrong": ", wrong"}

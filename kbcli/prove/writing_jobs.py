@@ -39,7 +39,7 @@ def _delete_nodes(*names: str) -> Step:
 
 _SUPERSEDE: Final = Job(
     "supersede",
-    "Record that we retry messages for a day from now on; this supersedes ADR-0004.",
+    f"Record the decision '{DECISION}'; it supersedes ADR-0004.",
     holds=(DECISION, "superseded", "supersedes"),
     not_holds=("accepted status",),
     scripts={
@@ -123,7 +123,8 @@ _REMEMBER: Final = Job(
 )
 _TASKS: Final = Job(
     "task-list",
-    "Add tasks for design, code and review of the window; move the review to the top; close TASK-1; show what is open.",
+    "Add tasks 'Design the window', 'Code the window' and 'Review the window', the last one on top; close TASK-1; show "
+    "what is open.",
     facts=("Review the window", "Design the window", "Code the window", "Ask the depots"),
     holds=("Review the window", "done"),
     not_holds=("Design the window",),
@@ -187,7 +188,7 @@ _RENAME: Final = Job(
             (upsert(rename={"REQ-004": "REQ-104"}, sync=True),),
             afterwards=(
                 shell("grep -rn 'REQ-004' docs --include=*.md --include=*.yaml | grep -v 'former_ids: '"),
-                query(ids=["REQ-104"], edges=True, fields=["title"]),
+                query(ids=["REQ-104"], impact=True, fields=["title"]),
             ),
         ),
         "memory": Script(

@@ -88,6 +88,15 @@ class Output:
         if not (self.is_json or self.is_quiet):
             self.data(text + "\n")
 
+    def say_difference(self, lines: Iterable[str]) -> None:
+        """Write the lines of a difference, those that come in green and those that go in red."""
+        from kbcore.text.escaping import escape_controls
+
+        for line in lines:
+            style: Style | None = "green" if line.startswith("+") else "red" if line.startswith("-") else None
+            text = escape_controls(line)
+            self.say_as_it_is(self.styled(text, style) if style else text)
+
     @property
     def aligns(self) -> bool:
         """Return whether lists are aligned for a reader; all others get them separated by tabs."""

@@ -1,6 +1,6 @@
 """The forms of a briefing: a text, a JSON document, and the few lines of a hook, each within a budget of tokens. Pure.
 
-What does not fit is counted. Sharing and conflicts come first, then facts, tasks and changes take turns.
+What does not fit is counted. Sharing and conflicts come first, then facts, tasks and changes alternate.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def text_of(found: Briefing, tokens: int) -> str:
 def hook_text_of(found: Context, tokens: int) -> str:
     """Return the accepted and fresh facts of a context as text of at most so many tokens, "" where there are none.
 
-    Symbols of code are left out: whoever edits the file has them before their eyes. So is what is unknown.
+    Symbols of code are left out: whoever edits the file reads them there. So is what is unknown.
     """
     facts = [one for one in found.facts if one.is_accepted_and_fresh and one.type != "symbol"]
     items = [_of_fact(FACTS, one) for one in facts]

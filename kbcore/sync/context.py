@@ -33,6 +33,11 @@ _LAST_SEQ: Final = """
 select max(ended) - 1 from node_history where path = $1 or json_extract_string(attributes, '$.file') = $1
 """
 
+_UNRESOLVED: Final = """
+select from_id, to_id from link where not is_resolved
+and (from_id in (select unnest($1::varchar[])) or to_id in (select unnest($1::varchar[])))
+"""
+
 
 class ContextRequest(msgspec.Struct, frozen=True):
     """The subject of a context: paths (``PATH`` or ``PATH:LINE``), ids, and with ``diff`` the uncommitted changes.
@@ -80,6 +85,9 @@ class Context(msgspec.Struct, frozen=True):
     unknown: tuple[Unknown, ...] = ()
     retired: int = 0
     goes_on: bool = False
+    names: frozenset[str] = frozenset()
+    """The ids and the files that were looked at, retired ones and ends of unresolved links too: without ``goes_on``, a
+    record that has none of these texts in it changes nothing here."""
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -132,6 +140,7 @@ def find_context(workspace: Workspace, view: View, branch: str, asked: ContextRe
         tuple(found.unknown),
         len(retired),
         goes_on or len(changes) > limits.MAX_CONTEXT_PATHS,
+        found.names(facts),
     )
 
 
@@ -210,6 +219,13 @@ class _Starts:
             facts += [one for one in found.facts if one.is_start or one.id in there]
             goes_on = goes_on or found.goes_on
         return facts, goes_on
+
+    def names(self, facts: Iterable[Fact]) -> frozenset[str]:
+        """Return the ids of all that facts were looked for at, the ends of unresolved links there, and the files."""
+        facts = [*facts]
+        ids = {*self.now, *self.then, *(one.id for one in facts)}
+        missing = [end for ends in self._view.rows(_UNRESOLVED, [sorted(ids)]) for end in ends] if ids else []
+        return frozenset({*ids, *missing, *self._files, *(one.path for one in facts)} - {""})
 
     def _add(self, tie: Tie, ids: Iterable[str]) -> None:
         for id_ in ids:

@@ -8,6 +8,7 @@ must be the one that this SQLite makes of the same statements, and nothing else 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import sqlite3
 import weakref
@@ -31,13 +32,13 @@ from kbcore.view.text_documents import HAS_OWN_TEXT, Reader, documents_at_hand, 
 from kbcore.view.text_query import FILLER_TERMS, FILLERS, LEAST_PART, Match, Ranking
 from kbcore.view.view import View
 
-TEXT_FORMAT: Final = 9
+TEXT_FORMAT: Final = 10
 WEIGHTS: Final = {"id": 8, "title": 5, "tags": 4, "attributes": 2, "body": 1}
 """The weight of a word by the column that it is in."""
 
 _SCHEMA: Final = (
     f"create virtual table text using fts5({', '.join(WEIGHTS)}, tokenize = 'ascii')",
-    "create table entity (doc integer primary key, id text, folded text, lacks_body integer)",
+    "create table entity (doc integer primary key, id text, folded text, lacks_body integer, is_symbol integer)",
     "create index entity_by_id on entity (id)",
     "create index entity_by_folded on entity (folded)",
     "create index entity_lacking on entity (id) where lacks_body",
@@ -255,7 +256,7 @@ class TextIndex:
         Up to ``limit`` come after the one with the id ``after``; without a limit all of them.
         """
         least_share = wanted.least_share
-        source, params = _summed(wanted.matches) if wanted.is_summed else _best(wanted.matches)
+        source, params = _summed(wanted) if wanted.is_summed else _best(wanted.matches)
         tier = f"2 * (doc in ({', '.join('?' * len(wanted.exact))}))"
         params += wanted.exact
         if wanted.first:
@@ -293,6 +294,11 @@ class TextIndex:
         best = max(wanted.best, highest)
         return [(id_, score / best) for id_, score, *_ in found], total
 
+    def symbols_among(self, ids: Sequence[str]) -> set[str]:
+        """Return those of these ids that are ids of symbols of code."""
+        sql = "select id from entity where is_symbol and id in (select value from json_each(?))"
+        return {id_ for (id_,) in self.rows(sql, [json.dumps([*ids])])}
+
     def holds(self, id_: str, match: Match) -> bool:
         """Tell whether a match finds this entity."""
         sql = "select 1 from text where text match ? and rowid in (select doc from entity where id = ?)"
@@ -324,18 +330,21 @@ class TextIndex:
         known = terms.indexer()
         for (part,) in view.rows("select distinct part from text_new order by part"):
             rows = view.rows(
-                f"select n.id, {', '.join(map(_text, WEIGHTS))}, b.id is not null and b.text is null "
+                f"select n.id, {', '.join(map(_text, WEIGHTS))}, b.id is not null and b.text is null, "
+                "n.type is not distinct from 'symbol' "
                 f"from text_new w join {nodes} n on n.id = w.id left join {bodies} b on b.id = n.id "
                 f"where w.part = {part:d} order by n.id"
             )
             taken = []
             for at, row in enumerate(rows, 1):
                 interrupting.check()
-                taken.append((doc + at, *(terms.indexed(text, known) for text in row[1:-1])))
+                taken.append((doc + at, *(terms.indexed(text, known) for text in row[1:-2])))
             marks = ", ".join("?" * (len(WEIGHTS) + 1))
             self.insert(f"insert into text (rowid, {', '.join(WEIGHTS)}) values ({marks})", taken)
-            entities = ((doc + at, row[0], terms.normal(terms.read(row[0])), row[-1]) for at, row in enumerate(rows, 1))
-            self.insert("insert into entity values (?, ?, ?, ?)", entities)
+            entities = (
+                (doc + at, row[0], terms.normal(terms.read(row[0])), *row[-2:]) for at, row in enumerate(rows, 1)
+            )
+            self.insert("insert into entity values (?, ?, ?, ?, ?)", entities)
             self._note_terms(taken)
             doc += len(rows)
         view.rows("drop table text_new")
@@ -445,19 +454,26 @@ def _best(matches: Sequence[Match]) -> tuple[str, list[Any]]:
     return (parts if len(matches) == 1 else f"select doc, max(score) as score from ({parts}) group by doc"), params
 
 
-def _summed(matches: Sequence[Match]) -> tuple[str, list[Any]]:
-    """Return the same with the sum of the scores, less the more of what the words are worth it lacks.
+def _summed(wanted: Ranking) -> tuple[str, list[Any]]:
+    """Return the same with the sum of the scores, less the more of what the words are worth it lacks, less of a symbol.
 
     Scores are added in the order of the words, so that they do not depend on that of the rows of an index.
     """
+    matches = wanted.matches
     one = f"select {{at}} as at, rowid as doc, ? * {_SCORE} as score, ? as worth from text where text match ?"
     parts = " union all ".join(one.format(at=at) for at in range(len(matches)))
     params = [value for match in matches for value in (match.factor, match.worth, match.expression)]
     whole = sum(match.worth for match in matches)
-    return (
+    source = (
         f"select doc, sum(score) * (? + ? * sum(worth)) as score from (select * from ({parts}) order by doc, at) "
         "group by doc"
-    ), [LEAST_PART, (1 - LEAST_PART) / whole, *params]
+    )
+    params = [LEAST_PART, (1 - LEAST_PART) / whole, *params]
+    if wanted.symbol_share == 1:
+        return source, params
+    return (
+        f"select f.doc, iif(e.is_symbol, ?, 1.0) * f.score as score from ({source}) f join entity e on e.doc = f.doc"
+    ), [wanted.symbol_share, *params]
 
 
 def _between(listed: list[str], beginning: str) -> list[str]:

@@ -32,6 +32,9 @@ PARTIAL_SHARE: Final = 0.5
 """An entity with only some of the words is found when it scores at least such a share of the best."""
 LEAST_PART: Final = 0.4
 """An entity that holds hardly any of the words keeps such a share of its score."""
+SYMBOL_SHARE: Final = 0.7
+"""A symbol of code keeps such a share of its score for a question: its text is so short that one word of its name makes
+it score more than a document about the matter. Who looks for a symbol types a name, which is no question."""
 LEAST_ASKED: Final = 4
 """A text of so many words that tell something is a question: few entities hold all of its words, and those are long."""
 _ENOUGH_KNOWN: Final = 3
@@ -69,11 +72,12 @@ class Ranking(msgspec.Struct, frozen=True):
     ``exact`` are the numbers, within the index, of the entities that come first whatever their score, and ``first`` is
     the expression of FTS5 for those that come next; "" for none. What scores less than ``least_share`` of the best is
     left out. A score is given as a share of ``best``, or of the highest score where
-    that is more.
+    that is more. A symbol of code has ``symbol_share`` of its sum.
     """
 
     matches: tuple[Match, ...]
     is_summed: bool = False
+    symbol_share: float = 1.0
     exact: tuple[int, ...] = ()
     first: str = ""
     least_share: float = 0

@@ -13,8 +13,9 @@ from kbcore.text.suggest import did_you_mean
 from kbmcp.resources import prompts, resource_list
 from kbmcp.resources.prompts import Values
 from kbmcp.tools.answers import Payload
-from kbmcp.tools.call import Call, Client, Service
+from kbmcp.tools.call import Call, Client
 from kbmcp.tools.run_call import ClientRequest, run_call
+from kbmcp.tools.service import Service
 
 if TYPE_CHECKING:
     from kbcore.query.completion import Likely

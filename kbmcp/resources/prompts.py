@@ -22,9 +22,10 @@ from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE, TOOLSET
 from kbmcp.resources.pages import Page
 from kbmcp.resources.prompt_facts import Asked
 from kbmcp.tools.answers import DATA_NOTE, Payload, length_of, text_of
-from kbmcp.tools.call import Call, Client, Service
+from kbmcp.tools.call import Call, Client
 from kbmcp.tools.refusals import allowed_names
 from kbmcp.tools.run_call import ClientRequest, run_call
+from kbmcp.tools.service import Service
 
 MAX_ARGUMENT_CHARS: Final = 1_000
 MOST_CHARS: Final = 6_000

@@ -17,7 +17,7 @@ import msgspec
 from kbcore import limits
 from kbcore.errors import KBError
 from kbmcp.resources.resource_list import RequestedResource
-from kbmcp.tools.call import Service
+from kbmcp.tools.service import Service
 
 if TYPE_CHECKING:
     from kbcore.config.settings import Config

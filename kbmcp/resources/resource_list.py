@@ -30,8 +30,9 @@ from kbmcp.resources.prompt_guidance import for_server
 from kbmcp.tools import argument_models, check, logic, query, sleep
 from kbmcp.tools import context as contexts
 from kbmcp.tools.answers import DATA_NOTE, PAGE_CHARS, Payload, cut_deep, length_of, text_of
-from kbmcp.tools.call import Call, Client, Service
+from kbmcp.tools.call import Call, Client
 from kbmcp.tools.run_call import ClientRequest, run_call
+from kbmcp.tools.service import Service
 
 if TYPE_CHECKING:
     from kbcore.view.view import View

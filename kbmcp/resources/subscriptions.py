@@ -31,8 +31,8 @@ from kbmcp.resources import resource_digests, resource_list
 from kbmcp.resources.resource_digests import BranchSnapshot, Mark
 from kbmcp.resources.resource_list import RequestedResource
 from kbmcp.tools import hints
-from kbmcp.tools.call import Service
 from kbmcp.tools.refusals import explain
+from kbmcp.tools.service import Service
 
 LOOK_S: Final = 0.5
 """The interval of checks for changes, while there is a subscription."""

@@ -1,4 +1,4 @@
-"""Questions to the person behind a client, for what an agent may not decide: who is asked, and what was confirmed.
+"""Questions to the person who uses a client, for what an agent may not decide: who is asked, and what was confirmed.
 
 A call that needs a person fails with a question before it writes. Where the client offers to ask (elicitation), the
 person answers, and the call runs again; what it would do then must be what was confirmed. A client of revision

@@ -27,8 +27,9 @@ from kbcore.process.system_limits import check_room, exhausted
 from kbmcp.protocol.call_queue import Ticket
 from kbmcp.tools import answers, confirming, hints
 from kbmcp.tools.answers import Payload
-from kbmcp.tools.call import Arrival, Client, Report, ServerOptions, Service
+from kbmcp.tools.call import Client, Report
 from kbmcp.tools.refusals import explain, refused_arguments
+from kbmcp.tools.service import Arrival, ServerOptions, Service
 
 MAX_ARGUMENT_BYTES: Final = 4 * MIB
 EVERY_S: Final = 0.5
@@ -129,11 +130,11 @@ def _advised(service: Service, outcome: CallResult) -> CallResult:
 
     An answer within a budget of tokens has none, nor has an error, or what a program asks.
     """
-    if service.has_advised or outcome.error is not None:
+    if service.notices.has_advised or outcome.error is not None:
         return outcome
     if answers.length_of(outcome.payload) > answers.PAGE_CHARS - _ADVICE_CHARS:
         return outcome
-    advice = service.take_advice()
+    advice = service.notices.take_advice()
     return msgspec.structs.replace(outcome, payload=outcome.payload | {"advice": advice}) if advice else outcome
 
 
@@ -252,9 +253,9 @@ class _Attempt:
                 if service.after_read and not request.writes:  # after a write, reading would first publish the view
                     service.after_read(call, payload)
                     call.notes.append(service.reads.note(call.branch, call.store, call.author.session, payload))
-                news = service.news(call)
+                news = service.notices.news(call)
             except KBError:
-                around |= _noted({}, service.news(call), service.options)
+                around |= _noted({}, service.notices.news(call), service.options)
                 with suppress(KBError):  # the store may be what is damaged
                     around["seq"] = call.store.head().seq
                 raise

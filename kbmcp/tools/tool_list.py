@@ -15,10 +15,10 @@ from kbcore.kip.reference import SIMPLE_FIND, SIMPLE_UPSERT
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import nearest
 from kbmcp.tools import argument_models, check, history, kip, logic, logic_help, query, sleep, write
-from kbmcp.tools.call import Service
 from kbmcp.tools.hints import in_words, spelled
 from kbmcp.tools.refusals import refused_arguments
 from kbmcp.tools.run_call import Run, Tool
+from kbmcp.tools.service import Service
 
 
 def _reader(model: type[argument_models.M]) -> Callable[[Mapping[str, Any]], tuple[argument_models.M, list[Problem]]]:

@@ -26,8 +26,9 @@ from kbcore.model.schema import CORE, Schema
 from kbcore.process.system_limits import exhausted
 from kbmcp.protocol.worker_threads import WorkerThreads
 from kbmcp.tools.argument_models import SchemaNames
-from kbmcp.tools.call import Call, Service
+from kbmcp.tools.call import Call
 from kbmcp.tools.run_call import running
+from kbmcp.tools.service import Service
 
 if TYPE_CHECKING:
     from kbcore.view.view import View

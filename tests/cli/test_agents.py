@@ -32,7 +32,7 @@ def home(user, tmp_path, root) -> Path:
     folder.mkdir()
     user.setenv("HOME", str(folder))
     user.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    user.setattr("kbcli.commands.agents._platform", lambda: "linux")
+    user.setattr("kbcli.invocation.client_surroundings._platform", lambda: "linux")
     return folder
 
 
@@ -368,11 +368,59 @@ def test_what_makes_no_sense_is_refused(kb, home, root, words, says):
     assert (ran.status, says in ran.err) == (2, True)
 
 
+def test_a_link_that_leads_elsewhere_is_named_once_and_no_sign_of_an_installation(kb, home, root):
+    (root / "docs").mkdir(exist_ok=True)
+    (root / "docs/A.md").write_text("Mine.\n")
+    (root / "AGENTS.md").symlink_to("docs/A.md")
+    assert kb("agents", "install", "claude-code", "--write").status == 0
+    checked = kb("agents", "check")
+    assert (checked.status, "AGENTS.md" in checked.out) == (0, False)
+    ran = kb("agents", "install", "codex", "--write")
+    [line] = [one for one in ran.out.splitlines() if " failed " in one]
+    assert ran.status == 63
+    assert line.count("AGENTS.md") == 1
+    assert "`kb agents print` with the client shows what is meant." in line
+    assert (root / "docs/A.md").read_text() == "Mine.\n"
+
+
 def test_without_a_home_only_the_project_is_set_up(kb, home, root, user):
     user.delenv("HOME")
     assert kb("agents", "install", "codex", "--write").status == 0
     ran = kb("agents", "install", "codex", "--scope", "user", "--write")
-    assert (ran.status, "HOME is not set" in ran.err) == (2, True)
+    assert (ran.status, "HOME names no absolute path" in ran.err) == (2, True)
+    ran = kb("agents", "check")
+    assert (ran.status, ran.out.startswith("Codex")) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("client", "variable", "places"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", [".claude.json", "CLAUDE.md", "settings.json"]),
+        ("codex", "CODEX_HOME", ["AGENTS.md", "config.toml", "hooks.json"]),
+        ("opencode", "XDG_CONFIG_HOME", ["opencode/AGENTS.md", "opencode/opencode.json", "opencode/plugins/kb.js"]),
+    ],
+)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_client_whose_folder_is_elsewhere_is_set_up_there(kb, home, root, user, client, variable, places, is_there):
+    folder = home.parent / "elsewhere" / "deep"
+    if is_there:
+        folder.mkdir(parents=True)
+    user.setenv(variable, str(folder))
+    before = files_in(home.parent)
+    assert kb("agents", "install", client, "--scope", "user", "--write").status == 0
+    assert sorted(str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file()) == places
+    assert kb("agents", "check", client, "--scope", "user").status == 0
+    assert kb("agents", "remove", client, "--scope", "user", "--write").status == 0
+    after = files_in(home.parent)
+    assert {name: after[name] for name in after.keys() & before.keys()} == before
+    assert [name for name in after.keys() - before.keys() if Path(name).is_file()] == []
+    assert not is_there or after == before
+
+
+def test_a_variable_with_a_relative_folder_is_no_place_for_files_of_a_client(kb, home, root, user):
+    user.setenv("CODEX_HOME", "here")
+    assert kb("agents", "install", "codex", "--scope", "user", "--write").status == 0
+    assert (home / ".codex/config.toml").is_file()
 
 
 TEXTS = st.sampled_from(["", "# Mine", "# Mine\n", "# Mine\n\n", "a\r\nb\r\n", "\ufeff# Mine\n", "\n", "<!-- kb -->\n"])

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -101,6 +102,87 @@ def test_no_text_in_the_code_spells_one_out() -> None:
             if not (isinstance(node, ast.Constant) and id(node) in docs):
                 found += [f"{path.name}: {one}" for one in spelled_out(text)]
     assert found == []
+
+
+class Built(NamedTuple):
+    """A place that builds a remedy: its file and line, and the words of the command, ``X`` for what a call gives it."""
+
+    place: str
+    name: str
+    words: tuple[str, ...]
+
+
+def built() -> Iterator[Built]:
+    """Yield every place in the code that makes a command of words, by ``kb``, ``shell`` or ``Command``."""
+    for package in ("kbcore", "kbcli", "kbmcp", "kbweb"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            makers = {
+                alias.asname or alias.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.ImportFrom) and node.module == "kbcore.errors.remedies"
+                for alias in node.names
+                if alias.name in {"kb", "shell", "Command"}
+            }
+            if path.name == "remedies.py":
+                continue
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Call) and _maker(node.func) in {*makers, "remedies.kb", "remedies.shell"}:
+                    name, *given = node.args
+                    assert isinstance(name, ast.Constant), f"{path}:{node.lineno}: the command is no literal"
+                    words = tuple(word for one in given for word in _words(one))
+                    yield Built(f"{path.relative_to(ROOT)}:{node.lineno}", name.value, words)
+
+
+def _maker(called: ast.expr) -> str:
+    return ast.unparse(called) if isinstance(called, ast.Name | ast.Attribute) else ""
+
+
+def _words(given: ast.expr) -> list[str]:
+    """Return the texts in an argument, each of those that it chooses among; of one with values in it as one text."""
+    if isinstance(given, ast.JoinedStr):
+        return ["".join(one.value if isinstance(one, ast.Constant) else "X" for one in given.values)]
+    if isinstance(given, ast.Constant):
+        return [str(given.value)]
+    if isinstance(given, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+        return ["X"]
+    return [word for one in ast.iter_child_nodes(given) if isinstance(one, ast.expr) for word in _words(one)]
+
+
+def options_of(name: str, words: tuple[str, ...]) -> set[str]:
+    """Return the options of the command that these words call, of its group and of all commands."""
+    command = root().get_command(None, name)
+    assert command is not None, f"there is no command {name!r}"
+    below = getattr(command, "commands", {})
+    found = [command, *(below[one] for one in words[:1] if one in below), root()]
+    return {opt for one in found for parameter in one.params for opt in (*parameter.opts, *parameter.secondary_opts)}
+
+
+BUILT = [*built()]
+
+
+def test_every_place_that_builds_a_remedy_names_a_command_and_options_that_there_are() -> None:
+    assert len(BUILT) > 200
+    wrong = [
+        (one.place, word)
+        for one in BUILT
+        for word in one.words
+        if word.startswith("-") and len(word) > 1 and word not in options_of(one.name, one.words)
+    ]
+    assert wrong == []  # `--force=yes`, or two options in one text, would pass by the topics
+
+
+def test_no_place_that_builds_a_remedy_has_an_option_in_the_middle_of_a_text() -> None:
+    assert [(one.place, word) for one in BUILT for word in one.words if re.search(r"\s-", word)] == []
+
+
+def test_no_place_that_builds_a_remedy_shows_a_command_that_loses_data() -> None:
+    losing = [one for one in BUILT if any((one.name, word) in HELP_TOPICS for word in one.words)]
+    assert {one.name for one in losing} >= {"branch", "compact", "doctor", "gc"}
+    for one in losing:
+        told = hints.in_tool_words(kb(one.name, *one.words), is_dotted=False)
+        for text in (shell(one.name, *one.words), for_shell(kb(one.name, *one.words)), told):
+            assert not any(option in text for _, option in HELP_TOPICS), one.place
 
 
 def test_help_prints_a_topic_and_the_list_of_topics(kb) -> None:

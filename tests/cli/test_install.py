@@ -60,7 +60,7 @@ def home(user, tmp_path, root) -> Path:
     folder.mkdir()
     user.setenv("HOME", str(folder))
     user.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    user.setattr("kbcli.commands.agents._platform", lambda: "linux")
+    user.setattr("kbcli.invocation.client_surroundings._platform", lambda: "linux")
     return folder
 
 

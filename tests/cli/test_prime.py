@@ -150,6 +150,72 @@ def test_a_kept_answer_is_not_given_once_anything_has_changed(kb, synced, words,
 A_1 = {"type": "relates_to", "kind": "limits", "from": "A-1", "to": "REQ-1"}
 
 
+OTHERS = [
+    {"id": "A-7", "type": "adr", "title": "Another", "status": "accepted"},
+    {"id": "A-8", "type": "adr", "title": "Old", "status": "superseded"},
+]
+LIMITS = [{**A_1, "from": "A-8"}]
+
+
+def started(kb, synced):
+    """Keep the answer of a hook for a file that names a test which is not there, with a decision out of service."""
+    text = (synced / LOGIN_FILE).read_text()
+    write(synced, {LOGIN_FILE: text.replace("---\n", "---\nlinks: [{verified_by: TEST-9}]\n", 1)})
+    assert kb("sync").status == 0
+    apply(kb, *OTHERS, edges=LIMITS)
+    settle()
+    words = ["prime", "--for", LOGIN_FILE, "--hook"]
+    before = kb(*words).out
+    assert "Login works" in before
+    assert prime_note.kept(words, os.environ) == before
+    return words, before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [{"id": "A-7", "title": "Another one"}],
+        [{"type": "note", "title": "Late scans come at night"}, {"type": "task", "title": "Ask"}],
+        [{"id": "REQ-7", "type": "req", "title": "Log out", "status": "open"}],
+    ],
+    ids=["changed", "remembered", "created"],
+)
+def test_records_about_other_things_leave_the_kept_answer_of_a_hook(kb, synced, changes):
+    words, before = started(kb, synced)
+    for _ in range(2):
+        apply(kb, *changes)
+        assert prime_note.kept(words, os.environ) == before
+        [note] = kept(synced)
+        note.rename(synced / "aside")
+        assert kb(*words).out == before
+        (synced / "aside").replace(note)
+
+
+@pytest.mark.parametrize(
+    ("entities", "edges"),
+    [
+        ([], [{**A_1, "from": "A-7"}]),
+        ([{"id": "A-8", "status": "accepted"}], []),
+        ([{"id": "TEST-9", "type": "test", "title": "A second test", "status": "active"}], []),
+        ([{"type": "note", "title": "Slow at night", "attributes": {"file": LOGIN_FILE}}], []),
+        ([{"id": "SCN-9", "type": "scenario", "title": "At night", "status": "active"}],
+         [{"type": "specified_by", "from": "REQ-1", "to": "SCN-9"}]),
+    ],
+    ids=["edge", "in service again", "end of a link", "note of the file", "new and tied"],
+)  # fmt: skip
+def test_a_record_about_something_in_the_kept_answer_of_a_hook_takes_its_place(kb, synced, entities, edges):
+    words, before = started(kb, synced)
+    apply(kb, *entities, edges=edges)
+    assert prime_note.kept(words, os.environ) is None
+    assert kb(*words).out != before
+
+
+def test_a_store_that_was_rewritten_gives_no_kept_answer(kb, synced):
+    words, _ = started(kb, synced)
+    assert kb("compact").status == 0
+    assert prime_note.kept(words, os.environ) is None
+
+
 def test_a_new_file_in_any_folder_that_is_read_is_seen(kb, synced):
     settle()
     kb("prime", "--diff")

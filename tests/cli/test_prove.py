@@ -6,19 +6,36 @@ import contextlib
 import io
 import json
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from kbcli import app
-from kbcli.prove import report, run
+from kbcli.prove import report, run, situation
 from kbcli.prove.job import SYSTEMS, Job, Result, Script, Step, shell
 from kbcli.prove.jobs import JOBS
 from kbcli.prove.scene import Scene
 from tests.support.docs.console import environment
 from tests.support.docs.regenerate_docs import PROVED
-from tests.support.processes.forked import stand_in
+from tests.support.processes.forked import ROOT, stand_in
 
+STAND_IN = """\
+#!{python}
+import json, os, sys
+from pathlib import Path
+from kbcli.demo.client import Server, ToolCall, converse
+from kbcli.prove.jobs import JOBS
+
+if sys.argv[1:] == ["--version"]:
+    sys.exit(print("stand-in 1.2.3"))
+entry = json.loads(Path(".mcp.json").read_text())["mcpServers"]["kb"]
+[steps] = [one.scripts["kb"].calls for one in JOBS if one.request == sys.argv[-1]]
+server = Server(entry["command"], tuple(entry["args"]), dict(os.environ), Path.cwd())
+done = converse(server, "stand-in", [ToolCall(one.tool, dict(one.arguments)) for one in steps])
+print({said})
+"""
+"""A client that makes the calls of the script of a job."""
 CALLS, TOKENS = 45, 9_000
 """The most that all jobs may take with KB."""
 MEMORY = run.find_memory(os.environ.get("PATH"))
@@ -34,7 +51,7 @@ def around(tmp_path_factory) -> Iterator[None]:
 def runner(around, tmp_path_factory) -> Iterator[run.Runner]:
     """A runner with a server that has imported what it needs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "KB_SERVER", (str(stand_in("kb-mcp")),))
+        patch.setattr(situation, "KB_SERVER", (str(stand_in("kb-mcp")),))
         yield run.Runner(Scene(tmp_path_factory.mktemp("prove"), dict(os.environ)), MEMORY)
 
 
@@ -130,6 +147,65 @@ def test_a_job_has_a_number_and_an_unknown_one_is_refused(around):
     status, out = prove("--job", "remeber")
     assert status == 2
     assert "Did you mean 'remember'?" in out
+
+
+def client(folder, patch, said: str) -> None:
+    """Put a stand-in for Claude Code on the PATH."""
+    program = folder / "claude"
+    program.write_text(STAND_IN.format(python=sys.executable, said=said))
+    program.chmod(0o755)
+    patch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    patch.setenv("PYTHONPATH", str(ROOT))
+    patch.setattr(situation, "KB_SERVER", (str(stand_in("kb-mcp")),))
+
+
+def test_a_client_does_jobs_by_calls_of_its_own(around, monkeypatch, tmp_path):
+    client(tmp_path, monkeypatch, "done.answers[-1].text")
+    names = ("must-without-test", "undo-hour", "lost-update")
+    words = [word for name in names for word in ("--job", name)]
+    status, out = prove(*words, "--client", "claude-code", "--format", "json")
+    answer = json.loads(out)
+    found = {one["job"]: (one["verdict"], one["calls"]) for one in answer["results"]}
+    assert found == {
+        "must-without-test": ("done", 1),
+        "undo-hour": ("done", 2),
+        "lost-update": ("not run", 0),
+    }
+    assert status == 0
+    assert answer["versions"]["claude-code"] == "1.2.3"
+    assert all(one["tokens_in"] and one["tokens_out"] for one in answer["results"] if one["calls"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("said", "verdict", "why"),
+    [
+        ("'It is done.'", "by reading", ""),
+        ("sys.exit('No credit.')", "wrong", "claude ended with status 1: No credit."),
+    ],
+)
+def test_an_answer_of_a_client_is_judged_by_what_it_says(around, monkeypatch, tmp_path, said, verdict, why):
+    client(tmp_path, monkeypatch, said)
+    status, out = prove("--job", "1", "--client", "claude-code", "--format", "json")
+    [result] = json.loads(out)["results"]
+    assert (result["verdict"], result["why"], result["calls"]) == (verdict, why, 1)
+    assert status == (verdict == "wrong")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--client", "zed"), "'zed' cannot be started for one request."),
+        (("--client", "codx"), "Did you mean 'codex'?"),
+        (("--client", "gemini"), "gemini is not on the PATH."),
+        (("--client", "codex", "--system", "kb"), "--client and --system exclude each other."),
+    ],
+)
+def test_a_client_that_cannot_be_run_is_refused(around, monkeypatch, tmp_path, words, message):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    status, out = prove(*words)
+    assert status == 2
+    assert message in out
 
 
 def test_without_the_memory_server_its_jobs_are_not_run(around, monkeypatch):

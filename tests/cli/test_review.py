@@ -54,6 +54,14 @@ def test_it_is_listed_as_a_diff_below_who_proposed_it(kb, proposed):
     ]
 
 
+@pytest.mark.parametrize("words", [["REQ-99"], ["--accept", "T-NEW", "REQ-99"], ["--reject", "REQ-99"]])
+def test_an_id_that_names_nothing_is_refused_and_nothing_is_decided(kb, proposed, words):
+    before = left(kb)
+    ran = kb("review", *words)
+    assert (ran.status, "REQ-99" in ran.err) == (64, True)
+    assert left(kb) == before
+
+
 def test_json_says_what_is_proposed_by_whom_when_and_through_what(kb, proposed):
     answer = kb("review", "T-NEW", "--json").json
     assert (answer["branch"], answer["seq"], answer["total"]) == ("main", 3, 2)

@@ -32,7 +32,7 @@ def home(user, tmp_path) -> Path:
     folder.mkdir()
     user.setenv("HOME", str(folder))
     user.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    user.setattr("kbcli.commands.agents._platform", lambda: "linux")
+    user.setattr("kbcli.invocation.client_surroundings._platform", lambda: "linux")
     return folder
 
 
@@ -197,3 +197,34 @@ def test_it_waits_for_no_one_who_works_on_the_stores(kb, home, root, user):
     assert ran.status
     assert (root / ".git/kb/branches").exists()
     assert kb("uninstall", "--delete-all", "--yes").status == 0
+
+
+def test_what_was_written_in_another_worktree_is_named_and_can_be_taken_out_there(kb, home, root):
+    commit_files(root, {"README.md": "x"})
+    other = add_worktree(root, root.parent / "other", "other")
+    before = snapshot(other)
+    assert kb("agents", "install", "codex", "--write", cwd=other).status == 0
+    ran = kb("uninstall", "--yes")
+    assert ran.status == 1
+    assert f"{other / 'AGENTS.md'} stays: `kb agents remove --all --write` in its worktree" in ran.err
+    assert kb("uninstall", "--yes", "--json").json["in_other_worktrees"] == [
+        str(other / name) for name in (".codex/config.toml", ".codex/hooks.json", "AGENTS.md")
+    ]
+    assert kb("agents", "remove", "--all", "--write", cwd=other).status == 0
+    assert snapshot(other) == before
+    assert kb("uninstall", "--yes").status == 0
+
+
+def test_a_file_that_clients_share_is_named_once_and_a_link_that_kb_never_wrote_through_not_at_all(kb, home, root):
+    (root / "docs").mkdir(exist_ok=True)
+    (root / "docs/G.md").write_text("Mine.\n")
+    (root / "GEMINI.md").symlink_to("docs/G.md")
+    assert kb("agents", "install", "zed", "--write").status == 0
+    path = root / "AGENTS.md"
+    path.write_text(path.read_text().replace("linked to the code", "and jokes"))
+    ran = kb("uninstall", "--yes")
+    assert ran.status == 1
+    assert [line.count("AGENTS.md") for line in ran.err.splitlines()] == [1]
+    assert [line for line in ran.out.splitlines() if line.startswith("instructions")] == [
+        f"instructions of cursor, vscode, codex, zed, windsurf, opencode in {path}"
+    ]

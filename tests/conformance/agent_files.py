@@ -99,7 +99,7 @@ def claude_code() -> str:
     """Validate the plugin and the marketplace, install it from a clone, and run the client with it."""
     client = REAL_CLIENTS["claude-code"]
     folder = npm.client(client.package)
-    program = client.words(folder)[0]
+    [program] = client.program(folder)
     with tempfile.TemporaryDirectory(prefix="kb-plugin-") as made:
         clone, env = _clone(Path(made))
         _run(program, "plugin", "validate", clone / PLUGINS / "claude-code", env=env)
@@ -108,7 +108,7 @@ def claude_code() -> str:
         _run(program, "plugin", "install", "kb@kb", env=env)
         _expect("kb@kb", _run(program, "plugin", "list", env=env))
     more = ["--plugin-dir", str(ROOT / PLUGINS / "claude-code")]
-    _reaches("claude-code", replace(client, words=lambda folder: [*client.words(folder), *more]), folder)
+    _reaches("claude-code", replace(client, words=(*client.words, *more)), folder)
     return f"plugin valid for and installed by {client.package}; all of it reaches the model"
 
 
@@ -116,7 +116,7 @@ def codex() -> str:
     """Install the plugin from a clone, and run the client with it; Codex has no validator."""
     client = REAL_CLIENTS["codex"]
     folder = npm.client(client.package)
-    program = client.words(folder)[:2]
+    program = client.program(folder)
 
     def set_up(root: Path, home: Path, url: str) -> Mapping[str, str]:
         settings = client.set_up(root, home, url)

@@ -2,17 +2,19 @@
 
 Of each client: its hooks give the model what `kb prime` says, at the start and with a file that is about to be edited,
 its server offers its tools, and it reads the block of instructions. After `kb agents remove` none of that is there, and
-the repository is as it was. ``python -m tests.conformance.clients [CLIENT…]``; it is part of ``make conformance``.
+the repository is as it was. `kb prove --client` has the client do a job, and judges it by what its model called.
+``python -m tests.conformance.clients [CLIENT…]``; it is part of ``make conformance``.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ WITH_THE_FILE = "Recorded facts that bind this:"
 INSTRUCTIONS = "This repository has a knowledge base, KB:"
 TOOL = "kb_query"
 WAIT_S = 180.0
+_WAITING: Call = ("exec_command", {"cmd": "sleep 15", "yield_time_ms": 16_000})
 _PATCH = f"*** Begin Patch\n*** Update File: {FILE}\n@@\n-Text.\n+Texts.\n*** End Patch\n"
 
 
@@ -41,9 +44,17 @@ class Client:
     package: str
     calls: Callable[[Path], list[Call]]
     set_up: Callable[[Path, Path, str], Mapping[str, str]]
-    words: Callable[[Path], list[str]]
+    program: Callable[[Path], list[str]]
+    name: str
+    """The name of its program on the PATH."""
+    words: Sequence[str]
+    """What has it do one request, after the program."""
+    upsert: str
+    """What it calls the tool ``kb_upsert`` of the server ``kb``."""
     leaves: str = ""
     """What the client itself leaves in the repository."""
+    is_started_at_once: bool = False
+    """It does not wait for servers, so that its first call needs some time."""
 
 
 def main(names: list[str]) -> int:
@@ -58,11 +69,15 @@ def main(names: list[str]) -> int:
             print(f"conformance: NOT RUN, {name}: {error}.", file=sys.stderr)
             missing = True
             continue
-        found = list(_held(name, client, folder))
-        faults += found
-        if not found:
-            version = client.package.rpartition("@")[2]
-            print(f"conformance: {name} {version}: server, hooks and instructions reach the model")
+        version = client.package.rpartition("@")[2]
+        for check, held in (
+            (_held, "server, hooks and instructions reach the model"),
+            (_proved, "does a job of `kb prove`"),
+        ):
+            found = list(check(name, client, folder))
+            faults += found
+            if not found:
+                print(f"conformance: {name} {version}: {held}")
     for fault in faults:
         print(f"conformance: {fault}", file=sys.stderr)
     return 1 if faults else 3 if missing else 0
@@ -125,11 +140,40 @@ def _held(name: str, client: Client, folder: Path) -> Iterator[str]:
                 yield f"{name}: after removal {text!r} is still there"
 
 
+def _proved(name: str, client: Client, folder: Path) -> Iterator[str]:
+    """Yield what is not as it should be where a client does a job of `kb prove`."""
+    with tempfile.TemporaryDirectory(prefix="kb-client-") as made:
+        root, home, env = repository(Path(made))
+        program = Path(made) / "bin" / client.name
+        _write(program, f'#!/bin/sh\nexec {shlex.join(client.program(folder))} "$@"\n')
+        program.chmod(0o755)
+        calls: list[Call] = [_WAITING] if client.is_started_at_once else []
+        calls += [
+            (client.upsert, {"entities": [{"type": "note", "title": "The carrier answers no calls before nine"}]})
+        ]
+        with model.serving(ScriptedModel(calls)) as scripted:
+            more = client.set_up(root, home, scripted.url)
+            path = {"PATH": f"{program.parent}{os.pathsep}{env['PATH']}"}
+            words = ["kb", "prove", "--client", name, "--job", "remember", "--json"]
+            done = subprocess.run(
+                words,
+                cwd=made,
+                env={**env, **more, **path},
+                capture_output=True,
+                text=True,
+                timeout=WAIT_S,
+                check=False,
+            )
+    found = json.loads(done.stdout)["results"][0] if done.stdout else {}
+    if done.returncode or (found.get("verdict"), found.get("calls")) != ("done", 1):
+        yield f"{name}: kb prove: status {done.returncode}: {done.stdout} {done.stderr[-1500:]}"
+
+
 def run(client: Client, folder: Path, root: Path, home: Path, env: Mapping[str, str]) -> list[str] | str:
     """Run a client once; return the requests to its model, or what went wrong."""
     scripted = ScriptedModel(client.calls(root))
     with model.serving(scripted):
-        words = client.words(folder)
+        words = [*client.program(folder), *client.words]
         more = client.set_up(root, home, scripted.url)
         try:
             done = subprocess.run(
@@ -176,7 +220,10 @@ def _set_up_codex(root: Path, home: Path, url: str) -> Mapping[str, str]:
 def _set_up_gemini(root: Path, home: Path, url: str) -> Mapping[str, str]:
     del root
     _write(home / ".gemini/settings.json", {"security": {"auth": {"selectedType": "gemini-api-key"}}})
-    return {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+    return {
+        "GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        "GEMINI_MODEL": "gemini-2.5-flash",
+    }  # fmt: skip
 
 
 def _set_up_opencode(root: Path, home: Path, url: str) -> Mapping[str, str]:
@@ -184,7 +231,12 @@ def _set_up_opencode(root: Path, home: Path, url: str) -> Mapping[str, str]:
     options = {"baseURL": f"{url}/v1", "apiKey": "none"}
     provider = {"npm": "@ai-sdk/openai-compatible", "name": "loopback", "options": options,
                 "models": {model.NAME: {"name": model.NAME}}}  # fmt: skip
-    settings = {"provider": {"loopback": provider}, "autoupdate": False, "share": "disabled"}
+    settings = {
+        "model": f"loopback/{model.NAME}",
+        "provider": {"loopback": provider},
+        "autoupdate": False,
+        "share": "disabled",
+    }
     _write(home / ".config/opencode/opencode.json", settings)
     names = ("OPENCODE_DISABLE_MODELS_FETCH", "OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_LSP_DOWNLOAD")
     return dict.fromkeys(names, "1")
@@ -196,47 +248,52 @@ def _set_up_claude(root: Path, home: Path, url: str) -> Mapping[str, str]:
     _write(home / ".claude/settings.json", {"enableAllProjectMcpServers": True})
     return {
         "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "ENABLE_TOOL_SEARCH": "false", "IS_SANDBOX": "1",
+        "ENABLE_TOOL_SEARCH": "false", "IS_SANDBOX": "1", "ANTHROPIC_MODEL": "claude-sonnet-4-5",
     }  # fmt: skip
 
 
 def _claude(folder: Path) -> list[str]:
     [program] = folder.glob("node_modules/@anthropic-ai/claude-code-*/claude*")
-    return [str(program), "-p", "--model", "claude-sonnet-4-5", "--permission-mode", "bypassPermissions", "Change it."]
+    return [str(program)]
 
 
 def _opencode(folder: Path) -> list[str]:
-    program = next(iter(sorted(folder.glob("node_modules/opencode-*/bin/opencode"))))
-    return [str(program), "run", "-m", f"loopback/{model.NAME}", "Read it."]
+    return [str(next(iter(sorted(folder.glob("node_modules/opencode-*/bin/opencode")))))]
 
 
-def _codex(folder: Path) -> list[str]:
-    program = str(folder / "node_modules/@openai/codex/bin/codex.js")
-    # Whoever installs hooks is asked once whether they may run; nobody is there to ask.
-    return ["node", program, "exec", "--dangerously-bypass-hook-trust", "-s", "workspace-write", "Change it."]
-
-
-def _gemini(folder: Path) -> list[str]:
-    program = str(folder / "node_modules/@google/gemini-cli/bundle/gemini.js")
-    return ["node", program, "-y", "-m", "gemini-2.5-flash", "-p", "Read it."]
+def _of_node(script: str) -> Callable[[Path], list[str]]:
+    return lambda folder: ["node", str(folder / "node_modules" / script)]
 
 
 CLIENTS = {
     "codex": Client(
         "@openai/codex@0.171.0",
-        # The server is started meanwhile: Codex does not wait for it.
-        lambda _: [("exec_command", {"cmd": "sleep 15", "yield_time_ms": 16_000}), ("apply_patch", _PATCH)],
+        lambda _: [_WAITING, ("apply_patch", _PATCH)],
         _set_up_codex,
-        _codex,
+        _of_node("@openai/codex/bin/codex.js"),
+        "codex",
+        # Whoever installs hooks is asked once whether they may run; nobody is there to ask.
+        ("exec", "--dangerously-bypass-hook-trust", "-s", "workspace-write", "Change it."),
+        "mcp__kb/kb_upsert",
+        is_started_at_once=True,
     ),
     "gemini": Client(
-        "@google/gemini-cli@0.61.0", lambda _: [("read_file", {"file_path": FILE})], _set_up_gemini, _gemini
+        "@google/gemini-cli@0.61.0",
+        lambda _: [("read_file", {"file_path": FILE})],
+        _set_up_gemini,
+        _of_node("@google/gemini-cli/bundle/gemini.js"),
+        "gemini",
+        ("-y", "-p", "Read it."),
+        "mcp_kb_kb_upsert",
     ),
     "opencode": Client(
         "opencode-ai@1.18.33",
         lambda root: [("read", {"filePath": str(root / FILE)})],
         _set_up_opencode,
         _opencode,
+        "opencode",
+        ("run", "Read it."),
+        "kb_kb_upsert",
         leaves="!! .opencode/",
     ),
     "claude-code": Client(
@@ -247,6 +304,9 @@ CLIENTS = {
         ],
         _set_up_claude,
         _claude,
+        "claude",
+        ("-p", "--permission-mode", "bypassPermissions", "Change it."),
+        "mcp__kb__kb_upsert",
     ),
 }
 """The clients that npm brings, and that may be told where their model is. The others have no program to run here."""

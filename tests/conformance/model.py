@@ -18,7 +18,10 @@ NAME = "scripted"
 SAID = "All is done."
 _CALLED = re.compile(r'"call_\d+"')
 Call = tuple[str, dict[str, Any] | str]
-"""The name of a tool, and its arguments; a text where the tool takes one instead of JSON."""
+"""The name of a tool, and its arguments; a text where the tool takes one instead of JSON.
+
+A tool of a namespace of Responses is ``NAMESPACE/NAME``.
+"""
 
 
 @dataclass
@@ -39,7 +42,8 @@ class ScriptedModel:
         text = json.dumps(body)
         self.requests.append(text)
         made = text.count('"functionResponse"') or len(set(_CALLED.findall(text)))
-        at = made if made < len(self.calls) and f'"{self.calls[made][0]}"' in text else None
+        is_offered = made < len(self.calls) and f'"{self.calls[made][0].rpartition("/")[2]}"' in text
+        at = made if is_offered else None
         if path.endswith("/responses"):
             return _responses(self, at)
         if "enerateContent" in path:
@@ -106,8 +110,10 @@ def _responses(model: ScriptedModel, at: int | None) -> list[tuple[str, Any]]:
     if at is None:
         item = {"type": "message", "role": "assistant", "id": "m1", "content": [{"type": "output_text", "text": SAID}]}
     else:
-        name, arguments = model.calls[at]
+        full_name, arguments = model.calls[at]
+        namespace, _, name = full_name.rpartition("/")
         item = {"id": f"i{at}", "call_id": f"call_{at}", "name": name}
+        item |= {"namespace": namespace} if namespace else {}
         if isinstance(arguments, str):
             item |= {"type": "custom_tool_call", "input": arguments}
         else:

@@ -14,7 +14,7 @@ from pathlib import Path
 import uvicorn
 
 from kbmcp.serving import server_for
-from kbmcp.tools.call import ServerOptions
+from kbmcp.tools.service import ServerOptions
 from tests.conformance import fixtures
 
 MAX_S = 600.0

@@ -18,8 +18,9 @@ from anyio.from_thread import start_blocking_portal
 from kbcore.clock import SystemClock
 from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
-from kbmcp.tools.call import Client, ServerOptions, Service
+from kbmcp.tools.call import Client
 from kbmcp.tools.run_call import run_tool
+from kbmcp.tools.service import ServerOptions, Service
 from kbmcp.tools.tool_list import by_name
 from tests.fault.damaged_stores import (
     FIRST,

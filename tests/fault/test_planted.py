@@ -172,7 +172,7 @@ def test_a_planted_index_of_text_and_planted_documents_answer_nothing(base, tall
     folder = cache_of(base)
     attacks = {
         folder / TEXT: "alter table entity rename to hidden; create view entity as select doc, '{secret}' as id, "
-        "folded, lacks_body from hidden",
+        "folded, lacks_body, is_symbol from hidden",
         folder.parent
         / BODIES: "alter table body rename to hidden; create view body as select h.hash, t.content as text "
         "from hidden h, read_text('{secret}') t",

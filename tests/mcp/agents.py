@@ -24,8 +24,8 @@ from kbcore.storage.layout import LOCK
 from kbcore.text.escaping import IS_DATA
 from kbmcp.tools.answers import DATA_NOTE
 from kbmcp.tools.call import Client as ClientName
-from kbmcp.tools.call import ServerOptions, Service
 from kbmcp.tools.run_call import run_tool
+from kbmcp.tools.service import ServerOptions, Service
 from kbmcp.tools.tool_list import by_name
 from tests.mcp.wiring import wired
 from tests.support.processes.cli import worded

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kbcore.store.branch_store import BranchStore
 from kbcore.sync.overlay import WorktreeFiles
-from kbmcp.tools.call import Call, Client, ServerOptions, Service, author
+from kbmcp.tools.call import Call, Client
+from kbmcp.tools.service import ServerOptions, Service, author
 from tests.mcp.agents import agent
 from tests.support.repository.clocks import SetClock
 from tests.support.repository.project import Project
@@ -19,11 +20,11 @@ def test_a_notice_is_not_said_again_when_a_loss_was_settled_meanwhile(project: P
     call = Call(workspace, WorktreeFiles(), "main", True, author(Client(), "s"), "", False)
     cache = store._parts.cache
     cache.notices.append("noticed")
-    assert service.news(call) == "noticed"
+    assert service.notices.news(call) == "noticed"
     kept, cache.notices = cache.notices, []
-    assert service.news(call) == ""
+    assert service.notices.news(call) == ""
     cache.notices = [*kept, "again"]
-    assert service.news(call) == "again"
+    assert service.notices.news(call) == "again"
     service.close()
 
 

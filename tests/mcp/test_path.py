@@ -10,9 +10,9 @@ from typing import Any
 import kbmcp
 from tests.mcp.agents import agent
 
-PATH = ["protocol.stdio", "protocol.json_rpc", "serving", "tools.run_call", "tools.write", "tools.call"]
-AROUND = ["protocol.call_queue", "protocol.worker_threads", "tools.confirming"]
-"""They say whose turn it is, in which thread, and who could be asked; no request passes through them."""
+PATH = ["protocol.stdio", "protocol.json_rpc", "serving", "tools.run_call", "tools.write", "tools.service"]
+AROUND = ["protocol.call_queue", "protocol.worker_threads", "tools.call", "tools.confirming", "tools.notices"]
+"""They say whose turn it is, in which thread, what the call has open, who could be asked, and what else is said."""
 _HERE = Path(kbmcp.__file__).parent
 _CORE = "kbcore/checks/introduced/written.py"
 

@@ -12,7 +12,8 @@ from mcp.shared.exceptions import MCPError
 from kbcore.store import branches, id_allocation
 from kbcore.sync.overlay import WorktreeFiles
 from kbmcp.resources import prompts
-from kbmcp.tools.call import Call, ServerOptions, Service
+from kbmcp.tools.call import Call
+from kbmcp.tools.service import ServerOptions, Service
 from tests.mcp.agents import MODES, ROOT, TOOLS_OF, agent, unfenced, without_note
 from tests.support.repository.project import AUTHOR, Project
 

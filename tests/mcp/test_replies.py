@@ -135,8 +135,9 @@ def test_an_interrupted_call_says_that_nothing_was_written_only_where_it_writes(
     import anyio
 
     from kbcore.process.interrupting import Stopped
-    from kbmcp.tools.call import Client, ServerOptions, Service
+    from kbmcp.tools.call import Client
     from kbmcp.tools.run_call import run_tool
+    from kbmcp.tools.service import ServerOptions, Service
 
     def stops(call, asked, problems):
         raise Stopped
@@ -158,8 +159,9 @@ def test_an_interrupted_call_says_that_nothing_was_written_only_where_it_writes(
 def test_a_bug_is_reported_as_one_and_the_next_call_works(project):
     import anyio
 
-    from kbmcp.tools.call import Client, ServerOptions, Service
+    from kbmcp.tools.call import Client
     from kbmcp.tools.run_call import Tool, run_tool
+    from kbmcp.tools.service import ServerOptions, Service
 
     def breaks(call, asked, problems):
         raise ZeroDivisionError("secret path")

@@ -19,7 +19,7 @@ from mcp.shared.message import SessionMessage
 from kbmcp import server as program
 from kbmcp.protocol.stdio import Pipes
 from kbmcp.serving import initialization, server_for
-from kbmcp.tools.call import ServerOptions
+from kbmcp.tools.service import ServerOptions
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """Ranks facts, and selects those that fit into a budget. Pure and deterministic.
 
-Kinds take turns, so that a file with twenty requirements shows a test to run as well. Within a kind the nearest comes
+Kinds alternate, so that a file with twenty requirements shows a test to run as well. Within a kind the nearest comes
 first, then the latest, then the order of the text.
 """
 

@@ -29,6 +29,7 @@ from kbcore.view.tables import NODE, Rows, node_of
 from kbcore.view.text_query import (
     LOOSE_SHARE,
     PARTIAL_SHARE,
+    SYMBOL_SHARE,
     Alternative,
     Match,
     Ranking,
@@ -47,6 +48,8 @@ _RANK_OFFSET: Final = 10
 the first hundred came before what one of them has first."""
 _MEANING_SHARE: Final = 0.7
 """A rank by meaning counts so much of one by words."""
+_WORDS_ENOUGH: Final = 0.2
+"""Where the best score by words is less, the entities have few of them, and a rank by words counts the less."""
 
 Nodes = Callable[[Sequence[str]], list[Node]]
 """Returns the entities with these ids at the head; a look-up by ids alone then needs no statement."""
@@ -129,13 +132,17 @@ def _fused(rows: Rows, query: Query, index: Index, asked: TextSearch, meanings: 
     if not by_words.total and passing is not None and not asked.cannot_match:
         everywhere = _find(rows, Query(text=query.text, at=query.at, limit=1), index, asked)
     near = meanings.nearest(asked.text, passing, is_alone=not everywhere.total)
-    best = (1 + _MEANING_SHARE) / (_RANK_OFFSET + 1)
+    by_words_share = min(1.0, max(by_words.scores.values(), default=0.0) / _WORDS_ENOUGH)
+    best = (by_words_share + _MEANING_SHARE) / (_RANK_OFFSET + 1)
     scores: dict[str, float] = {}
     ranks: dict[str, dict[str, int]] = {}
-    for name, share, ids in (("words", 1.0, by_words.scores), ("meaning", _MEANING_SHARE, near)):
+    for name, share, ids in (("words", by_words_share, by_words.scores), ("meaning", _MEANING_SHARE, near)):
         for rank, id_ in enumerate(ids, 1):
             scores[id_] = scores.get(id_, 0) + share / (_RANK_OFFSET + rank) / best
             ranks.setdefault(id_, {})[name] = rank
+    if asked.is_question:
+        for id_ in index.symbols_among([*scores]):
+            scores[id_] *= SYMBOL_SHARE
     order = sorted(scores, key=lambda id_: (-scores[id_], id_))
     begin = order.index(after) + 1 if after in scores else 0
     page = order[begin : begin + query.limit + 1]
@@ -184,7 +191,13 @@ def _tries(index: Index, asked: TextSearch) -> Iterator[Ranking]:
         rare = asked.rare_words
         counts = [[_held(index, one) for one in word.loose] for word in rare]
         first = "" if asked.is_question else first
-        yield Ranking(each_of(rare, counts, asked.entities), is_summed=True, first=first, least_share=PARTIAL_SHARE)
+        yield Ranking(
+            each_of(rare, counts, asked.entities),
+            is_summed=True,
+            symbol_share=SYMBOL_SHARE if asked.is_question else 1.0,
+            first=first,
+            least_share=PARTIAL_SHARE,
+        )
 
 
 def _held(index: Index, term: Alternative) -> int:

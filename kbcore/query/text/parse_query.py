@@ -50,6 +50,9 @@ class Index(Protocol):
     def numbers_of(self, names: Sequence[str], length: int = 0) -> list[int]:
         """Return the numbers, within the index, of the entities with these ids as terms have them, of this length."""
 
+    def symbols_among(self, ids: Sequence[str]) -> set[str]:
+        """Return those of these ids that are ids of symbols of code."""
+
     def ranked(self, wanted: Ranking, limit: int | None, after: str = "") -> tuple[list[tuple[str, float]], int]:
         """Return the entities that are wanted, best first, with their scores from 0 to 1, and how many they are.
 
