@@ -36,7 +36,7 @@ from kbcore.store.history.compare import diff
 from kbcore.store.history.log import log, record_json
 from kbcore.store.history.moment import read_at
 from kbcore.store.pool import Machine
-from kbcore.store.write_request import Author
+from kbcore.store.write_request import Author, Request
 from kbcore.view.cache_files import CacheFiles
 from kbcore.view.history import state_at
 from tests.support.disk.secrets import files_with
@@ -44,6 +44,7 @@ from tests.support.generators.histories import lines_of
 from tests.support.repository.places import caches_at, stores_at
 from tests.support.repository.project import AUTHOR, Project, document
 from tests.support.repository.repos import git, git_env
+from tests.support.repository.stores import planner
 
 SECRET = "hunter2-Pa$$w0rd"
 
@@ -247,6 +248,13 @@ def test_a_changeset_that_is_sent_again_is_refused_and_brings_nothing_back(fille
     assert filled.apply(changeset_id="three", entities=[entity("REQ-3")]).duplicate
     assert filled.seq() == 4
     assert is_gone(filled)
+
+
+def test_a_write_without_a_digest_is_answered_again_after_its_record_was_redacted(filled: Project) -> None:
+    redact(filled, pattern())
+    store = filled.workspace().store("main")
+    again = store.commit(AUTHOR, Request("one"), planner([]), branch="main")
+    assert (again.seq, again.duplicate) == (1, True)
 
 
 def test_a_write_after_a_redaction_goes_on(filled: Project) -> None:
@@ -638,6 +646,20 @@ def test_a_new_head_of_a_redacted_store_names_the_new_files(filled: Project, con
     filled.apply(entities=[entity("REQ-8")])
     assert [path.name for path in directory.glob("journal-*.jsonl") if SECRET.encode() in path.read_bytes()] == []
     assert verify(filled).is_sound
+
+
+def test_a_new_head_copies_nothing_that_a_crash_left(filled: Project) -> None:
+    directory = filled.workspace().folders.directory_of("main")
+    old = {path.name: path.read_bytes() for path in directory.glob("*.jsonl")}
+    redact(filled, pattern())
+    filled.apply(entities=[entity("REQ-8")])
+    filled.close()
+    for name, data in old.items():
+        (directory / name).write_bytes(data)
+    last = directory / head_of(filled).head.file
+    last.write_bytes(last.read_bytes()[:-20])  # what the head names is gone, so a new head is made and the rest copied
+    assert rebuild_head(filled.workspace(), "main", AUTHOR).done
+    assert is_gone(filled)
 
 
 def test_a_backup_of_a_redacted_store_comes_back_sound(filled: Project, tmp_path: Path) -> None:

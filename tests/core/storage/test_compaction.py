@@ -9,7 +9,7 @@ import pytest
 
 from kbcore import limits
 from kbcore.errors import CommitUncertain, InvalidQuery, KBError, LimitExceeded, SnapshotCorrupt, StorageFull
-from kbcore.storage import compaction, head, journal, snapshot, verify
+from kbcore.storage import compaction, head, journal, layout, snapshot, verify
 from tests.core.storage.making import (
     CLOCK,
     FS,
@@ -314,3 +314,12 @@ def test_pruning_up_to_missing_records_keeps_what_comes_after_the_next_ones(tmp_
     remove_from_head(directory, 4, 8, 3, 5)
     assert [(hole.first, hole.last) for hole in head.read(FS, directory).holes] == [(4, 5), (8, 9)]
     assert compact(directory, before=6).head.parts == ((6, 7), (10, 11))
+
+
+def test_a_copy_of_a_redaction_that_did_not_end_is_removed_and_not_reported_as_records(tmp_path: Path) -> None:
+    directory = new_store(tmp_path, 3)
+    copy = directory / layout.segment_name(1, 1)
+    copy.write_bytes((directory / layout.segment_name(1)).read_bytes())
+    done = compaction.compact(FS, directory, CLOCK, lambda of: [b"1"])
+    assert (done.removed, done.unlisted) == ((copy.name,), ())
+    assert not copy.exists()

@@ -262,3 +262,16 @@ def test_an_endless_head_is_not_read(tmp_path: Path) -> None:
 def test_ids_are_random() -> None:
     assert head.new_store_id() != head.new_store_id()
     assert len(head.new_lineage()) == 64
+
+
+def test_a_new_head_says_of_redactions_what_the_old_one_said(rich: Path) -> None:
+    said = head.Redacted(1, 5, "the id before it", ("a-copy",))
+    old = msgspec.structs.replace(head.read(FS, rich), redacted=said)
+    assert head.redaction_of([layout.segment_name(1, 2)], old, 9) == said
+
+
+def test_a_new_head_knows_a_redaction_by_the_names_of_the_files_where_the_old_one_says_none(rich: Path) -> None:
+    names = [layout.segment_name(1), layout.segment_name(1, 2), layout.snapshot_name(4, 1)]
+    for old in (None, head.read(FS, rich)):
+        assert head.redaction_of(names, old, 9) == head.Redacted(2, 9, "")
+        assert head.redaction_of(names[:1], old, 9) is None

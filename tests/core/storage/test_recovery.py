@@ -6,11 +6,13 @@ import json
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from kbcore.errors import Damaged, FormatTooNew, JournalCorrupt, JournalTruncated
-from kbcore.storage import compaction, frame, head, journal, recovery
+from kbcore.errors import Damaged, FormatTooNew, JournalCorrupt, JournalTruncated, StorageError
+from kbcore.storage import compaction, frame, head, journal, layout, recovery
 from kbcore.storage.frame import Flaw
+from kbcore.storage.head import Head
 from kbcore.storage.places import BrokenWalk, Position
 from kbcore.storage.recovery import Survey, Torn, Whole
 from tests.core.storage.making import (
@@ -26,7 +28,7 @@ from tests.core.storage.making import (
     numbers,
     segment,
 )
-from tests.support.disk.faultfs import LoggingFs
+from tests.support.disk.faultfs import FailingFs, LoggingFs
 
 
 def add_tail(directory: Path, tail: bytes) -> None:
@@ -285,3 +287,38 @@ def test_damaged_bytes_before_missing_records_stop_no_writer(tmp_path: Path) -> 
     path = directory / "journal-0000000001.jsonl"
     os.truncate(path, path.stat().st_size + 9)
     assert append(directory, 8).seq == 8
+
+
+# What a redaction has replaced
+
+
+def redacted_head(directory: Path) -> Head:
+    """Return a head that says that a redaction wrote all records again, while the files are those of before it."""
+    of = head.read(FS, directory)
+    return msgspec.structs.replace(of, redacted=head.Redacted(1, of.seq, "the id before it"), segments=())
+
+
+def test_only_files_of_an_earlier_generation_are_superseded(tmp_path: Path) -> None:
+    directory = new_store(tmp_path, 3)
+    (directory / layout.segment_name(1, 1)).write_bytes(b"of the redaction itself")
+    (directory / layout.segment_name(9)).write_bytes(b"begins after it")
+    of = redacted_head(directory)
+    assert recovery.superseded(FS, directory, of) == [directory / layout.segment_name(1)]
+
+
+def test_the_folder_of_a_superseded_file_is_synced_after_its_removal(tmp_path: Path) -> None:
+    directory, fs = new_store(tmp_path, 3), LoggingFs()
+    old = layout.segment_name(1)
+    recovery.remove_superseded(fs, directory, redacted_head(directory))
+    assert fs.calls.index(("fsync_dir", directory.name)) > fs.calls.index(("unlink", old))
+    assert not (directory / old).exists()
+
+
+@pytest.mark.parametrize("kind", ["listdir", "unlink", "fsync_dir"])
+def test_a_failure_to_remove_what_is_superseded_names_the_place(tmp_path: Path, kind: str) -> None:
+    probe, other = LoggingFs(), new_store(tmp_path / "probe", 3)
+    recovery.remove_superseded(probe, other, redacted_head(other))
+    directory = new_store(tmp_path, 3)
+    at = [name for name, _ in probe.calls].index(kind)
+    with pytest.raises(StorageError, match=str(directory)):
+        recovery.remove_superseded(FailingFs(at), directory, redacted_head(directory))

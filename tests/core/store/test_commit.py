@@ -133,6 +133,12 @@ def test_an_id_with_other_content_is_refused_and_names_the_first_use(made: Store
     assert made.store.head().seq == 1
 
 
+def test_an_id_that_was_used_without_a_digest_is_refused_with_one(made: Stored) -> None:
+    made.commit([put("A")], changeset_id="once")
+    with pytest.raises(ChangesetIdReused, match="at seq 1"):
+        made.commit([put("A")], changeset_id="once", digest="d")
+
+
 def test_a_changeset_without_an_id_gets_one_of_its_own(made: Stored) -> None:
     ids = {made.put(key).changeset_id for key in "ABC"}
     assert len(ids) == 3
