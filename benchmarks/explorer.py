@@ -91,7 +91,8 @@ class _Running:
 
 def main(program: list[str], root: str, key: str, rounds: int) -> None:
     """Print the seconds of each page, over HTTP and by the library."""
-    from kbweb.server.pages import PAGES, Ask
+    from kbweb.server.pages.page import Ask
+    from kbweb.server.pages.registry import PAGES
 
     def read(reader: Any, name: str) -> None:
         from kbweb.links import ServerLinks

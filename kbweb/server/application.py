@@ -27,7 +27,9 @@ from kbweb.rendering import asset, render
 from kbweb.server.access import Message, Receive, Send
 from kbweb.server.asked import Asked
 from kbweb.server.exports import KINDS, exported, formats_of
-from kbweb.server.pages import NAVIGATION, PAGE_ROWS, PAGES, Ask, Page, PageOf, suggest
+from kbweb.server.pages.entities import suggest
+from kbweb.server.pages.page import PAGE_ROWS, Ask, Page, PageOf
+from kbweb.server.pages.registry import NAVIGATION, PAGES
 from kbweb.server.reading import Reader, State, not_there
 from kbweb.server.writing import edit_entity, revert_record
 
