@@ -31,7 +31,7 @@ from kbweb.server.pages.entities import suggest
 from kbweb.server.pages.page import PAGE_ROWS, Ask, Page, PageOf
 from kbweb.server.pages.registry import NAVIGATION, PAGES
 from kbweb.server.reading import Reader, State, not_there
-from kbweb.server.writing import edit_entity, revert_record
+from kbweb.server.writing import decide_proposals, edit_entity, revert_record
 
 T = TypeVar("T")
 
@@ -96,14 +96,18 @@ class Explorer:
                 self._writing.add(work)
                 try:
                     return await self._run(
-                        self._threads, self._written, write, request.path_params["key"], body, work=work
+                        self._threads, self._written, write, request.path_params.get("key", ""), body, work=work
                     )
                 finally:
                     self._writing.discard(work)
 
             return Route(path, endpoint, methods=["POST"])
 
-        return [route("/entity/{key:path}", edit_entity), route("/record/{key}/revert", revert_record)]
+        return [
+            route("/entity/{key:path}", edit_entity),
+            route("/record/{key}/revert", revert_record),
+            route("/review", decide_proposals),
+        ]
 
     def _written(self, write: Callable[[Reader, str, Asked], str], key: str, body: bytes) -> Response:
         """Write what a form asks for, and return the way to the page that shows it, or the page of the error."""

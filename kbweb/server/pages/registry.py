@@ -11,6 +11,7 @@ from kbweb.server.pages.entity import entity
 from kbweb.server.pages.findings import conflicts, violations
 from kbweb.server.pages.history import activity, changes, preview, record, records
 from kbweb.server.pages.page import PageOf
+from kbweb.server.pages.review import review
 
 PAGES: Final[Mapping[str, PageOf]] = {
     "/": overview,
@@ -19,6 +20,7 @@ PAGES: Final[Mapping[str, PageOf]] = {
     "/matrix": matrix,
     "/violations": violations,
     "/conflicts": conflicts,
+    "/review": review,
     "/entities": entities,
     "/entity/{key:path}": entity,
     "/records": records,
@@ -35,6 +37,7 @@ NAVIGATION: Final = {
     "matrix": "Matrix",
     "violations": "Violations",
     "conflicts": "Conflicts",
+    "review": "Review",
     "entities": "Entities",
     "records": "Records",
     "changes": "Changes",

@@ -100,7 +100,7 @@ def test_all_is_reached_by_keyboard(page, explorer):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     names = []
-    for _ in range(10):
+    for _ in range(11):
         page.keyboard.press("Tab")
         names.append(page.evaluate("document.activeElement.textContent"))
     assert names[0] == "Overview"

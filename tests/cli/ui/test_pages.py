@@ -43,6 +43,7 @@ PAGES = [
     "/matrix?type=req&edges=verified_by",
     "/violations",
     "/conflicts",
+    "/review",
     "/entities",
     "/entity/REQ-1",
     "/records",
@@ -71,9 +72,14 @@ def apply(root, *entities, edges=(), actor="tester"):
     assert done.returncode == 0, done.stderr
 
 
-def kb(root, *words):
+def kb(root, *words, actor="tester"):
     done = subprocess.run(
-        [*program(), *words], cwd=root, env=environment(), capture_output=True, text=True, check=False
+        [*program(), *words],
+        cwd=root,
+        env=environment({"KB_ACTOR": actor}),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

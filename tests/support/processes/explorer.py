@@ -41,11 +41,11 @@ class Answer(NamedTuple):
 class Explorer:
     """A running explorer of a repository; its browser has opened it, unless ``opens`` is false."""
 
-    def __init__(self, root: Path, *words: str, opens: bool = True) -> None:
+    def __init__(self, root: Path, *words: str, opens: bool = True, actor: str = "tester") -> None:
         self.process = subprocess.Popen(
             [*program(), "--json", "ui", "--no-open", *words],
             cwd=root,
-            env=environment(),
+            env=environment({"KB_ACTOR": actor}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
