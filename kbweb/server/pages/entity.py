@@ -54,7 +54,7 @@ def _picture(around: Section, start: str, ask: Ask) -> tuple[str, str]:
     if around.is_cut:
         return "", f"{around.entities} entities are within this depth; a picture has at most {MAX_NODES}."
     try:
-        label = f"{start} and what is around it"
-        return svg(around, start, ask.links.entity, label, is_alone=ask.asked.one("format") == "svg"), ""
+        href = None if ask.asked.one("format") == "svg" else ask.links.entity
+        return svg(around, start, href, f"{start} and what is around it"), ""
     except InvalidQuery as error:
         return "", f"{error.message} {error.hint}"

@@ -287,6 +287,7 @@ def test_exports_are_what_the_page_shows(explorer):
     assert book.body.startswith(b"PK")
     assert picture.headers["content-type"] == "image/svg+xml"
     assert picture.text.startswith("<svg")
+    assert explorer.base not in picture.text
     assert markdown.count("\n") == 5
     for found in (book, picture):
         assert found.headers["content-disposition"].startswith("attachment")
