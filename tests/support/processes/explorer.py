@@ -39,13 +39,16 @@ class Answer(NamedTuple):
 
 
 class Explorer:
-    """A running explorer of a repository; its browser has opened it, unless ``opens`` is false."""
+    """A running explorer of a repository; its browser has opened it, unless ``opens`` is false.
 
-    def __init__(self, root: Path, *words: str, opens: bool = True, actor: str = "tester") -> None:
+    ``browser`` is a command that ``kb ui`` itself starts as the browser of the user; without it none is started.
+    """
+
+    def __init__(self, root: Path, *words: str, opens: bool = True, actor: str = "tester", browser: str = "") -> None:
         self.process = subprocess.Popen(
-            [*program(), "--json", "ui", "--no-open", *words],
+            [*program(), "--json", "ui", *(() if browser else ("--no-open",)), *words],
             cwd=root,
-            env=environment({"KB_ACTOR": actor}),
+            env=environment({"KB_ACTOR": actor, **({"BROWSER": browser} if browser else {})}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
