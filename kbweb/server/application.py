@@ -359,7 +359,8 @@ class _Parts(msgspec.Struct, frozen=True):
 
 def _pages(path: str, ask: Ask, page: Page) -> _Parts:
     total, offset, limit = page.values.get("total", 0), ask.offset, ask.limit
-    before = _with(path, ask, offset=max(0, offset - limit)) if offset else None
+    last = (total - 1) // limit * limit if total else 0  # where the last part begins, for an offset beyond it
+    before = _with(path, ask, offset=max(0, min(offset - limit, last))) if offset else None
     return _Parts(
         offset, limit, total, before, _with(path, ask, offset=offset + limit) if offset + limit < total else None
     )
