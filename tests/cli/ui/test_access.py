@@ -14,7 +14,9 @@ import pytest
 
 from kbcli import app
 from kbweb.server.access import MAX_REQUESTS, Guard, Keys
+from kbweb.server.connections import MAX_IDLE
 from kbweb.server.opening import write_opening_page
+from tests.cli.ui.test_pages import apply
 from tests.support.processes.explorer import Explorer
 
 REFUSED = "has not opened the explorer"
@@ -224,6 +226,26 @@ def test_so_many_listeners_are_told_of_changes_and_no_more(explorer):
                 break
         assert time.monotonic() < deadline_s
         time.sleep(0.1)
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"])
+def test_connections_without_a_request_do_not_keep_the_user_out(explorer, root, begun):
+    held = []
+    try:
+        for _ in range(2 * MAX_IDLE):
+            held.append(socket.create_connection(("127.0.0.1", explorer.port), timeout=60))
+            held[-1].sendall(begun)
+        with explorer.events() as events:
+            mark = events.next()
+            for _ in range(3):
+                assert explorer.get("/static/style.css").status == 200
+            held += [socket.create_connection(("127.0.0.1", explorer.port), timeout=60) for _ in range(MAX_IDLE)]
+            assert mark in explorer.get("/").text
+            apply(root, {"id": f"REQ-{len(begun)}", "type": "req", "title": "New", "status": "open"})
+            assert events.next() != mark  # the connection of an answer that goes on is kept
+    finally:
+        for one in held:
+            one.close()
 
 
 def test_the_port_of_another_program_is_not_taken(root, user):
