@@ -12,6 +12,7 @@ from tests.cli.ui.test_pages import PAGES, apply, kb
 from tests.support.browser.chromium import chromium
 from tests.support.processes.cli import write
 from tests.support.processes.explorer import Explorer
+from tests.support.repository.repos import git
 
 SHAPES = [(width, scheme) for width in (1280, 360) for scheme in ("light", "dark")]
 OTHERS = [
@@ -44,8 +45,21 @@ def root(models, tmp_path_factory):
     edge = {"type": "verified_by", "from": "REQ-2", "to": "T-9"}
     apply(made, {"id": "T-9", "type": "test", "title": "Paid", "status": "open"}, edges=[edge], actor="agent")
     apply(made, {"id": "REQ-9", "owner": "eve"}, actor="agent")
+    _contest(made)
     kb(made, "report", "--out", "report.html", "--since", "1")
     return made
+
+
+def _contest(root):
+    """Have two branches state other values of one field, and merge them."""
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "documents")
+    git(root, "switch", "-q", "-c", "topic")
+    kb(root, "branch", "ensure")
+    apply(root, {"id": "REQ-9", "severity": "high"})
+    git(root, "switch", "-q", "main")
+    apply(root, {"id": "REQ-9", "severity": "low"})
+    assert "contested" in kb(root, "merge", "topic")
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +96,24 @@ def violations(page):
 @pytest.mark.parametrize("path", [*PAGES, *OTHERS])
 def test_axe_finds_nothing_in_a_page(page, explorer, path):
     page.goto(f"{explorer.origin}{explorer.base}{path}")
+
+    assert violations(page) == []
+
+
+def test_axe_finds_nothing_in_what_is_found_while_one_types(page, explorer):
+    page.goto(f"{explorer.origin}{explorer.base}/")
+    page.locator("input[type=search]").press_sequentially("pay")
+    page.locator("#suggested a").first.wait_for()
+
+    assert violations(page) == []
+
+
+def test_axe_finds_nothing_in_a_page_that_has_changed_meanwhile(page, explorer, root):
+    page.goto(f"{explorer.origin}{explorer.base}/entities")
+    page.wait_for_timeout(500)
+    apply(root, {"id": "REQ-10", "type": "req", "title": "Later", "status": "open"})
+    page.get_by_role("link", name="REQ-10").wait_for()
+    page.locator(".time summary").click()
 
     assert violations(page) == []
 
