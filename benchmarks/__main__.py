@@ -29,14 +29,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     use_empty_home()
     with _directory(given.directory) as directory:
         if given.guard:
-            return _guarded(Place(directory, QUICK if given.quick else GUARD), is_stored=given.write)
+            place = Place(directory, QUICK if given.quick else GUARD)
+            return _guarded(place, given.questions or guard.QUESTIONS, is_stored=given.write)
         measured_on = machine.described(directory)
         place = Place(directory, QUICK if given.quick else FULL, Peers(given.peers))
-        found = {name: runs.measured([name], place) for name in given.questions}
+        found = {name: runs.measured([name], place) for name in given.questions or _ALL}
     figures = [one for ones in found.values() for one in ones]
     measured = report.text(measured_on, figures)
     print(measured, end="")
-    if given.write and set(given.questions) == set(_ALL):
+    if given.write and set(found) == set(_ALL):
         report.write(measured, figures)
     elif given.write:
         for name, ones in found.items():
@@ -44,16 +45,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _guarded(place: Place, *, is_stored: bool) -> int:
-    """Compare the ratios of the guard's questions with the stored ones, or store them in their place."""
+def _guarded(place: Place, questions: Sequence[str], *, is_stored: bool) -> int:
+    """Compare the ratios of some questions with the stored ones, or store them in their place."""
 
     def measure(name: str) -> list[Row]:
         return [one for one in runs.measured([name], place) if isinstance(one, Row)]
 
     if is_stored:
-        stored.update([row for name in guard.QUESTIONS for row in measure(name)])
+        stored.update([row for name in questions for row in measure(name)])
         return 0
-    table, holds = guard.guard(guard.QUESTIONS, measure, stored.read())
+    table, holds = guard.guard(questions, measure, stored.read())
     print(table, end="")
     return 0 if holds else _WORSE
 
@@ -69,11 +70,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="Measure KB against its floors, and against other tools."
     )
-    parser.add_argument("--questions", nargs="+", choices=_ALL, default=_ALL, metavar="NAME", help=", ".join(_ALL))
+    parser.add_argument("--questions", nargs="+", choices=_ALL, metavar="NAME", help=", ".join(_ALL))
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds: shows that it runs, no more")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/ and benchmarks/stored.json")
     parser.add_argument(
-        "--guard", action="store_true", help="compare a few ratios with the stored ones, or store them with --write"
+        "--guard", action="store_true", help="compare some ratios with the stored ones, or store them with --write"
     )
     parser.add_argument("--directory", type=Path, metavar="DIR", help="a directory on the disk to measure on")
     parser.add_argument(

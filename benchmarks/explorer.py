@@ -1,4 +1,4 @@
-"""The time of a page of `kb ui` over HTTP, against the same read by the library, without HTTP and templates.
+"""The time of a page of `kb ui` over HTTP, against the same read by the library, and against a file of the same server.
 
 The first page is asked for as soon as the address is printed, of a process that has just started; the others of one
 that has shown them before.
@@ -28,6 +28,8 @@ FIRST_S, FURTHER_S = 0.3, 0.1
 """The goals at 10,000 entities."""
 _ROUTES = {"overview": "/", "entities": "/entities", "records": "/records", "entity": "/entity/{key:path}"}
 _ANSWERED = 200
+_BETWEEN = " / "
+_BY_LIBRARY, _A_FILE = "the same read by the library", "a file of the same server"
 
 
 def run(place: Place) -> list[Row]:
@@ -36,12 +38,12 @@ def run(place: Place) -> list[Row]:
     for count in place.sizes.records:
         words = [str(place.store(count)), generate.entity_id(count // 2), str(place.sizes.long_rounds_of(count))]
         taken = place.answer("-m", "benchmarks.explorer", *place.kb_words(), *words)
-        for name, walls_s in taken.items():
+        for (name, against), walls_s in ((key.split(_BETWEEN), walls_s) for key, walls_s in taken.items()):
             page, floor = series_of(walls_s)
             rows.append(
                 Row(
                     name=name,
-                    against="the same read by the library",
+                    against=against,
                     count=count,
                     unit="records",
                     kb=page,
@@ -91,7 +93,8 @@ class _Running:
 
 def main(program: list[str], root: str, key: str, rounds: int) -> None:
     """Print the seconds of each page, over HTTP and by the library."""
-    from kbweb.server.pages import PAGES, Ask
+    from kbweb.server.pages.page import Ask
+    from kbweb.server.pages.registry import PAGES
 
     def read(reader: Any, name: str) -> None:
         from kbweb.links import ServerLinks
@@ -113,14 +116,18 @@ def main(program: list[str], root: str, key: str, rounds: int) -> None:
         reader.close()
         return taken
 
-    figures = {FIRST: [one.walls_s for one in in_turns(first, first_by_library, rounds=rounds)]}
+    figures = {
+        f"{FIRST}{_BETWEEN}{_BY_LIBRARY}": [one.walls_s for one in in_turns(first, first_by_library, rounds=rounds)]
+    }
     running, reader = _Running(program, root), _reader(root)
     running.open()
     for name, path in _ROUTES.items():
         asked: Callable[[], None] = partial(running.page, path.replace("{key:path}", key))
         by_library: Callable[[], None] = partial(read, reader, name)
-        pairs = in_turns(partial(call, asked), partial(call, by_library), rounds=rounds, warm_ups=3)
-        figures[f"{FURTHER}{name}"] = [one.walls_s for one in pairs]
+        a_file: Callable[[], None] = partial(running.page, "/static/style.css")
+        for against, floor in ((_BY_LIBRARY, by_library), (_A_FILE, a_file)):
+            pairs = in_turns(partial(call, asked), partial(call, floor), rounds=rounds, warm_ups=3)
+            figures[f"{FURTHER}{name}{_BETWEEN}{against}"] = [one.walls_s for one in pairs]
     reader.close()
     running.end()
     print(json.dumps(figures))

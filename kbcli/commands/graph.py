@@ -165,4 +165,4 @@ def _picture(found: Section, wanted: SectionRequest, where: str) -> str:
             f"A picture of {len(found.nodes)} entities cannot be read; {MAX_NODES} are the most.",
             hint="Choose fewer with --limit, --type, --follow or, around an ID, --depth.",
         )
-    return svg(found, wanted.start, lambda _: "", where, is_alone=True) + "\n"
+    return svg(found, wanted.start, None, where) + "\n"

@@ -58,12 +58,11 @@ class _Box(msgspec.Struct, frozen=True):
     y: float = 0.0
 
 
-def svg(section: Section, start: str, href: Href, label: str, *, is_alone: bool = False) -> str:
+def svg(section: Section, start: str, href: Href | None, label: str) -> str:
     """Return a picture of a section with at most ``MAX_NODES`` entities; ``label`` is its accessible name.
 
     ``start`` is the entity that the section is around ("" for none). Each entity links to ``href(id)``.
-
-    ``is_alone`` adds the style that a page would give it.
+    Without ``href`` it is a picture alone: it has no links, and the style that a page would give it.
 
     Raises: ``InvalidQuery`` where the package that lays it out is not installed.
     """
@@ -74,10 +73,11 @@ def svg(section: Section, start: str, href: Href, label: str, *, is_alone: bool 
     tip = f"tip_{name_of(start)}"  # another one in each picture of a page
     edges = "".join(_edge(arrow, points, tip) for arrow, points in zip(section.arrows, routes, strict=True))
     nodes = "".join(_node(box, href, is_start=box.node.id == start) for box in boxes)
+    role, style = ("group", "") if href else ("img", _STYLE)  # an image contains no links
     return (
-        f'<svg class="graph" role="img" aria-label="{escape(escape_controls(label))}" viewBox="{view}" '
+        f'<svg class="graph" role="{role}" aria-label="{escape(escape_controls(label))}" viewBox="{view}" '
         f'width="{width:.0f}" height="{height:.0f}" xmlns="http://www.w3.org/2000/svg">'
-        f'{_STYLE if is_alone else ""}<defs><marker id="{tip}" viewBox="0 0 8 8" refX="7" refY="4" '
+        f'{style}<defs><marker id="{tip}" viewBox="0 0 8 8" refX="7" refY="4" '
         'markerWidth="7" markerHeight="7" orient="auto">'
         f'<path d="M0 0L8 4L0 8z"/></marker></defs><g class="edges">{edges}</g><g class="nodes">{nodes}</g></svg>'
     )
@@ -109,7 +109,7 @@ def _sized(node: Subject) -> _Box:
     return _Box(node, lines, max(60.0, max(map(_cells, lines)) * _CHAR_PX + 2 * _PADDING_PX))
 
 
-def _node(box: _Box, href: Href, *, is_start: bool) -> str:
+def _node(box: _Box, href: Href | None, *, is_start: bool) -> str:
     left, top = box.x - box.width / 2, box.y - _HEIGHT_PX / 2
     words = [word for word, holds in (("start", is_start), ("retired", is_retired(box.node))) if holds]
     first = box.y - (len(box.lines) - 1) * _LINE_PX / 2 + 4
@@ -122,7 +122,7 @@ def _node(box: _Box, href: Href, *, is_start: bool) -> str:
         f"<title>{escape(escape_controls(said))}</title>"
         f'<rect x="{left:.0f}" y="{top:.0f}" width="{box.width:.0f}" height="{_HEIGHT_PX:.0f}" rx="6"/>{texts}'
     )
-    place = href(box.node.id)
+    place = href(box.node.id) if href else ""
     inner = f'<a href="{escape(place)}">{drawn}</a>' if place else drawn
     return f'<g class="{" ".join(words)}">{inner}</g>'
 

@@ -22,7 +22,7 @@ MAX_TARGET_BYTES: Final = 8 * 1024
 MAX_FORM_BYTES: Final = 128 * 1024
 """What a form sends: a text of the largest size, escaped."""
 MAX_HEADER_BYTES: Final = 16 * 1024
-MAX_REQUESTS: Final = 32
+MAX_REQUESTS: Final = 64
 """Requests that are carried out or wait at a time, those that listen to events left out."""
 
 _FORM: Final = "application/x-www-form-urlencoded"

@@ -27,9 +27,11 @@ from kbweb.rendering import asset, render
 from kbweb.server.access import Message, Receive, Send
 from kbweb.server.asked import Asked
 from kbweb.server.exports import KINDS, exported, formats_of
-from kbweb.server.pages import NAVIGATION, PAGE_ROWS, PAGES, Ask, Page, PageOf, suggest
+from kbweb.server.pages.entities import suggest
+from kbweb.server.pages.page import PAGE_ROWS, Ask, Page, PageOf
+from kbweb.server.pages.registry import NAVIGATION, PAGES
 from kbweb.server.reading import Reader, State, not_there
-from kbweb.server.writing import edit_entity, revert_record
+from kbweb.server.writing import decide_proposals, edit_entity, revert_record
 
 T = TypeVar("T")
 
@@ -94,14 +96,18 @@ class Explorer:
                 self._writing.add(work)
                 try:
                     return await self._run(
-                        self._threads, self._written, write, request.path_params["key"], body, work=work
+                        self._threads, self._written, write, request.path_params.get("key", ""), body, work=work
                     )
                 finally:
                     self._writing.discard(work)
 
             return Route(path, endpoint, methods=["POST"])
 
-        return [route("/entity/{key:path}", edit_entity), route("/record/{key}/revert", revert_record)]
+        return [
+            route("/entity/{key:path}", edit_entity),
+            route("/record/{key}/revert", revert_record),
+            route("/review", decide_proposals),
+        ]
 
     def _written(self, write: Callable[[Reader, str, Asked], str], key: str, body: bytes) -> Response:
         """Write what a form asks for, and return the way to the page that shows it, or the page of the error."""
@@ -353,7 +359,8 @@ class _Parts(msgspec.Struct, frozen=True):
 
 def _pages(path: str, ask: Ask, page: Page) -> _Parts:
     total, offset, limit = page.values.get("total", 0), ask.offset, ask.limit
-    before = _with(path, ask, offset=max(0, offset - limit)) if offset else None
+    last = (total - 1) // limit * limit if total else 0  # where the last part begins, for an offset beyond it
+    before = _with(path, ask, offset=max(0, min(offset - limit, last))) if offset else None
     return _Parts(
         offset, limit, total, before, _with(path, ask, offset=offset + limit) if offset + limit < total else None
     )

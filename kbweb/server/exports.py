@@ -9,7 +9,7 @@ from kbcore.errors import InvalidQuery
 from kbcore.query.exchange.tables import csv_of, workbook_of
 from kbcore.text.escaping import escape_controls, in_quotes, json_text
 from kbweb.rendering import shown
-from kbweb.server.pages import Page, Table
+from kbweb.server.pages.page import Page, Table
 
 KINDS: Final[Mapping[str, str]] = {
     "csv": "text/csv; charset=utf-8",

@@ -13,11 +13,13 @@ import uvicorn
 from kbcore.errors import InvalidQuery
 from kbweb.server.access import Guard, Keys
 from kbweb.server.application import Explorer
+from kbweb.server.connections import Connection
 from kbweb.server.reading import Place, Reader
 
 HOST: Final = "127.0.0.1"
 _BACKLOG: Final = 64
-_CONNECTIONS: Final = 128
+_CONNECTIONS: Final = 512
+"""More than there can be: those that wait are closed, and those of requests and listeners have limits of their own."""
 _HEADER_BYTES: Final = 32 * 1024
 _ENDS_S: Final = 1
 _IDLE_S: Final = 30
@@ -37,7 +39,7 @@ class Server:
         self._explorer = Explorer(Reader(place), self._keys.base, report, writes=writes)
         config = uvicorn.Config(
             Guard(self._explorer, authority, self._keys, writes=writes),
-            http="h11",
+            http=Connection,
             ws="none",
             lifespan="off",
             loop="asyncio",

@@ -7,19 +7,23 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from kbcore.editing.documents import WriteTarget
-from kbcore.errors import InvalidQuery, StaleBase
+from kbcore.errors import InvalidQuery, NotFound, StaleBase
 from kbcore.model import changeset
 from kbcore.store import branches
 from kbcore.store.history.undo import UndoOptions
 from kbcore.store.history.when import is_seq
+from kbcore.store.review import check_reviewer, decision, find_proposals
 from kbcore.text.escaping import in_quotes
+from kbweb.links import address
 from kbweb.server.asked import Asked
+from kbweb.server.pages.review import FILTERS, name_of
 from kbweb.server.reading import Reader
 
 FIELDS: Final = ("title", "status", "owner", "priority", "severity", "tags")
 """The fields that a form sets beside attributes."""
 _MAX_SEQ: Final = 100_000_000
 _LISTS: Final = frozenset({"tags"})
+_DECISIONS: Final = ("accept", "reject")
 
 
 def edit_entity(reader: Reader, key: str, asked: Asked) -> str:
@@ -45,6 +49,32 @@ def revert_record(reader: Reader, key: str, asked: Asked) -> str:
     target = _target(reader)
     _check_seq(reader, asked)
     return f"/record/{target.revert([int(key)], UndoOptions()).seq}"
+
+
+def decide_proposals(reader: Reader, _: str, asked: Asked) -> str:
+    """Accept or reject the proposals that a form names, as ``kb review`` does; return the path of what is left.
+
+    Raises: ``ReviewRequired``; ``NotFound`` for a proposal that is none any more; as ``edit_entity``.
+    """
+    action = asked.one("action")
+    if action not in _DECISIONS:
+        hint = f"Choose of {', '.join(_DECISIONS)}."
+        raise InvalidQuery(f"{in_quotes(action)} is no decision.", hint=hint)
+    names = {*asked.many("chosen")}
+    if not names:
+        raise InvalidQuery("Nothing is ticked.", hint="Tick what to decide.")
+    target = _target(reader)
+    check_reviewer(target.workspace, target.author)
+    _check_seq(reader, asked)
+    branch = reader.branch()
+    found, seq = branch.store.read(lambda view: (find_proposals(view), view.recorded_seq))
+    chosen = [one for one in found if name_of(one) in names]
+    if len(chosen) < len(names):
+        hint = "Nothing was written. Go back, reload the page, and decide again."
+        raise NotFound("Not all that is ticked is proposed.", hint=hint)
+    accepted, rejected = (chosen, []) if action == "accept" else ([], chosen)
+    target.apply(decision(accepted, rejected, seq=seq, message=asked.one("message")))
+    return address("/review", {name: asked.many(name) for name in FILTERS})
 
 
 def _target(reader: Reader) -> WriteTarget:

@@ -14,7 +14,9 @@ import pytest
 
 from kbcli import app
 from kbweb.server.access import MAX_REQUESTS, Guard, Keys
+from kbweb.server.connections import MAX_IDLE
 from kbweb.server.opening import write_opening_page
+from tests.cli.ui.test_pages import apply
 from tests.support.processes.explorer import Explorer
 
 REFUSED = "has not opened the explorer"
@@ -26,9 +28,22 @@ def root(models, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def explorer(root):
-    with Explorer(root) as running:
-        yield running
+def opening(root):
+    """An explorer, and the answer to its address when it was first opened, by a link of another program."""
+    with Explorer(root, opens=False) as running:
+        first = running.opened(**{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})
+        running.cookie = first.headers["set-cookie"].split(";")[0]
+        yield running, first
+
+
+@pytest.fixture
+def explorer(opening):
+    return opening[0]
+
+
+@pytest.fixture
+def first(opening):
+    return opening[1]
 
 
 def raw(explorer, *lines, target=None, method="GET"):
@@ -45,35 +60,25 @@ def test_the_browser_that_opened_the_address_sees_the_pages(explorer):
     assert "main" in found.main
 
 
-def test_an_address_opens_the_explorer_once(root):
-    with Explorer(root, opens=False) as fresh:
-        first = fresh.opened()
-        again = fresh.opened()
+def test_an_address_opens_the_explorer_once(explorer, first):
+    again = explorer.opened()
 
-        assert first.status == 200
-        assert (again.status, "set-cookie" in again.headers) == (403, False)
-        assert "starts" not in again.text
-        assert REFUSED in again.text
-        # the same browser may load it again: it has the cookie
-        assert fresh.opened(Cookie=first.headers["set-cookie"].split(";")[0]).status == 200
+    assert first.status == 200
+    assert (again.status, "set-cookie" in again.headers) == (403, False)
+    assert REFUSED in again.text
+    # the same browser may load it again: it has the cookie
+    assert explorer.opened(Cookie=explorer.cookie).status == 200
 
 
-def test_opening_survives_a_link_from_another_program_or_file(root):
-    with Explorer(root, opens=False) as fresh:
-        found = fresh.opened(**{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})
-
-        assert found.status == 200
-        assert f'content="0; url={fresh.base}/"' in found.text
+def test_opening_survives_a_link_from_another_program_or_file(explorer, first):
+    assert f'content="0; url={explorer.base}/"' in first.text
 
 
-def test_the_cookie_is_kept_from_scripts_other_sites_and_other_ports(root):
-    with Explorer(root, opens=False) as fresh:
-        cookie = fresh.opened().headers["set-cookie"]
-
-        words = {word.strip() for word in cookie.split(";")[1:]}
-        assert words == {"HttpOnly", "SameSite=Strict", f"Path={fresh.base}/"}
-        # Cookies do not know ports. The folder, which other servers cannot name, keeps the cookie from them.
-        assert len(fresh.base) > 16
+def test_the_cookie_is_kept_from_scripts_other_sites_and_other_ports(explorer, first):
+    words = {word.strip() for word in first.headers["set-cookie"].split(";")[1:]}
+    assert words == {"HttpOnly", "SameSite=Strict", f"Path={explorer.base}/"}
+    # Cookies do not know ports. The folder, which other servers cannot name, keeps the cookie from them.
+    assert len(explorer.base) > 16
 
 
 @pytest.mark.parametrize(
@@ -206,22 +211,41 @@ def test_only_loopback_listens(explorer):
     assert places == [f"0100007F:{explorer.port:04X}"]
 
 
-def test_so_many_listeners_are_told_of_changes_and_no_more(root):
-    with Explorer(root) as fresh:
-        opened = [fresh.events() for _ in range(17)]
-        try:
-            assert [one.status for one in opened] == [200] * 16 + [503]
-            assert fresh.get("/").status == 200
-        finally:
-            for one in opened:
-                one.__exit__()
-        deadline_s = time.monotonic() + 10
-        while True:  # the place of a listener that has gone is free again
-            with fresh.events() as one:
-                if one.status == 200:
-                    break
-            assert time.monotonic() < deadline_s
-            time.sleep(0.1)
+def test_so_many_listeners_are_told_of_changes_and_no_more(explorer):
+    opened = [explorer.events() for _ in range(17)]
+    try:
+        assert [one.status for one in opened] == [200] * 16 + [503]
+        assert explorer.get("/").status == 200
+    finally:
+        for one in opened:
+            one.__exit__()
+    deadline_s = time.monotonic() + 10
+    while True:  # the place of a listener that has gone is free again
+        with explorer.events() as one:
+            if one.status == 200:
+                break
+        assert time.monotonic() < deadline_s
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"])
+def test_connections_without_a_request_do_not_keep_the_user_out(explorer, root, begun):
+    held = []
+    try:
+        for _ in range(2 * MAX_IDLE):
+            held.append(socket.create_connection(("127.0.0.1", explorer.port), timeout=60))
+            held[-1].sendall(begun)
+        with explorer.events() as events:
+            mark = events.next()
+            for _ in range(3):
+                assert explorer.get("/static/style.css").status == 200
+            held += [socket.create_connection(("127.0.0.1", explorer.port), timeout=60) for _ in range(MAX_IDLE)]
+            assert mark in explorer.get("/").text
+            apply(root, {"id": f"REQ-{len(begun)}", "type": "req", "title": "New", "status": "open"})
+            assert events.next() != mark  # the connection of an answer that goes on is kept
+    finally:
+        for one in held:
+            one.close()
 
 
 def test_the_port_of_another_program_is_not_taken(root, user):

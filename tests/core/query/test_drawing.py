@@ -38,8 +38,15 @@ def test_entities_are_boxes_that_link_to_their_pages_and_edges_are_arrows():
     assert drawn(found) == ([["A", "Title of A"], ["B", "Title of B"]], ["A depends_on B"])
     root = ET.fromstring(found)
     assert [one.get("href") for one in root.iter(f"{SVG}a")] == ["#e/A", "#e/B"]
-    assert root.get("aria-label") == "A and more"
+    assert (root.get("aria-label"), root.get("role")) == ("A and more", "group")
     assert [one.get("class") for one in root.find(f"{SVG}g[@class='nodes']")] == ["start", ""]
+
+
+def test_a_picture_alone_is_an_image_with_a_style_and_without_links():
+    root = ET.fromstring(svg(section("AB", [("depends_on", "", "A", "B")]), "A", None, "A and more"))
+    assert root.get("role") == "img"
+    assert [*root.iter(f"{SVG}a")] == []
+    assert root.find(f"{SVG}style") is not None
 
 
 @pytest.mark.parametrize(

@@ -13,17 +13,22 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
-@contextlib.contextmanager
-def chromium() -> Iterator[Any]:
-    """Yield a browser; skips with the reason where there is none."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+def chromium_program() -> dict[str, Any]:
+    """Return what Playwright takes to start the system's Chromium; skips with the reason where there is none."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         pytest.skip("no Chromium is installed")
     # Chromium makes no sandbox for root; the pages are our own, on loopback.
-    words = ["--no-sandbox"] if os.geteuid() == 0 else []
+    return {"executable_path": found, "args": ["--no-sandbox"] if os.geteuid() == 0 else []}
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    """Yield a browser; skips with the reason where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = chromium_program()
     with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=found, args=words)
+        browser = running.chromium.launch(**program)
         try:
             yield browser
         finally:

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
@@ -39,13 +39,25 @@ class Answer(NamedTuple):
 
 
 class Explorer:
-    """A running explorer of a repository; its browser has opened it, unless ``opens`` is false."""
+    """A running explorer of a repository; its browser has opened it, unless ``opens`` is false.
 
-    def __init__(self, root: Path, *words: str, opens: bool = True) -> None:
+    ``browser`` is a command that ``kb ui`` itself starts as the browser of the user; without it none is started.
+    ``through`` is a program that starts it, with its arguments.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *words: str,
+        opens: bool = True,
+        actor: str = "tester",
+        browser: str = "",
+        through: Sequence[str] = (),
+    ) -> None:
         self.process = subprocess.Popen(
-            [*program(), "--json", "ui", "--no-open", *words],
+            [*through, *program(), "--json", "ui", *(() if browser else ("--no-open",)), *words],
             cwd=root,
-            env=environment(),
+            env=environment({"KB_ACTOR": actor, **({"BROWSER": browser} if browser else {})}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

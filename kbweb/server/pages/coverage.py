@@ -1,0 +1,104 @@
+"""Pages of how far requirements are covered, and of traceability between any two types."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from kbcore.errors import InvalidQuery, Problem
+from kbcore.model.schema import ASPECTS
+from kbcore.pages.branch_report import read_last_record
+from kbcore.query import UNREAD, DataNames, Query, check, parse_each, parse_where
+from kbcore.query.coverage import State as MatrixState
+from kbcore.query.drawing import MAX_NODES
+from kbcore.query.matrix import MatrixRequest, check_matrix, read_matrix
+from kbcore.text.escaping import in_quotes
+from kbweb.contents import requirement_lines
+from kbweb.server.pages.page import Ask, Page, Table, root_of, schema_of
+from kbweb.server.reading import State, owners_of
+
+
+def overview(ask: Ask, state: State) -> Page:
+    """Return what there is, how far it is covered, and the last records."""
+    found = ask.reader.summary(state).overview
+    at, commit = read_last_record(state.view)
+    values = {"overview": found, "branch": state.branch.name, "seq": state.seq, "at": at, "commit": commit}
+    counts = [(one.type, status, count) for one in found.types for status, count in one.statuses]
+    return Page("overview", "Overview", values, Table(("type", "status", "entities"), counts))
+
+
+def coverage(ask: Ask, state: State) -> Page:
+    """Return how far requirements are covered, in groups."""
+    found = ask.reader.summary(state)
+    counted = [
+        (by, group.name or "", group.requirements, *(tally.yes for tally in group.tallies.values()), group.failing)
+        for by, groups in found.groups.items()
+        for group in groups
+    ]
+    table = Table(("by", "group", "requirements", *ASPECTS, "failing"), counted)
+    return Page("coverage", "Coverage", {"overview": found.overview, "groups": found.groups}, table)
+
+
+def requirements(ask: Ask, state: State) -> Page:
+    """Return the requirements with what specifies, verifies and implements each."""
+    found = ask.reader.summary(state).covered.requirements
+    tag, priority, lacks = ask.asked.one("tag"), ask.asked.one("priority"), ask.asked.many("lacks")
+    for aspect in lacks:
+        if aspect not in ASPECTS:
+            raise InvalidQuery(f"{in_quotes(aspect)} is no aspect.", hint=f"Choose of {', '.join(ASPECTS)}.")
+    chosen = [
+        one
+        for one in found
+        if (not tag or tag in one.tags)
+        and (not priority or one.priority == priority)
+        and all(one.state(aspect) == "no" for aspect in lacks)
+        and (not ask.asked.one("holes") or any(one.state(aspect) == "no" for aspect in ASPECTS))
+    ]
+    rows = chosen[ask.offset : ask.offset + ask.limit]
+    values = {
+        "aspects": ASPECTS,
+        "requirements": requirement_lines(rows),
+        "total": len(chosen),
+        "all": len(found),
+        "tags": sorted({one for req in found for one in req.tags})[:MAX_NODES],
+        "priorities": sorted({req.priority for req in found if req.priority}),
+    }
+    cells = [(one.id, one.title, one.priority, *(_aspect_text(one, aspect) for aspect in ASPECTS)) for one in rows]
+    return Page("requirements", "Requirements", values, Table(("id", "title", "priority", *ASPECTS), cells))
+
+
+def _aspect_text(one: Any, aspect: str) -> str:
+    if one.state(aspect) == "not_applicable":
+        return f"not applicable: {one.not_applicable[aspect]}"
+    return ", ".join(getattr(one, aspect))
+
+
+def matrix(ask: Ask, state: State) -> Page:
+    """Return which entities of a type lead to which ones of another, over a path of edges."""
+    asked = ask.asked
+    schema = schema_of(state)
+    steps = tuple(" ".join(asked.many("edges")).split())
+    types, edges = sorted(schema.entities), sorted(schema.edges)
+    values: dict[str, Any] = {"types": types, "edge_types": edges, "steps": steps, "matrix": None}
+    if not steps:
+        return Page("matrix", "Matrix", values)
+    problems: list[Problem] = []
+    conditions = parse_each("where", asked.many("where"), parse_where, UNREAD, problems)
+    query = Query(
+        type=asked.one("type"),
+        tags=asked.many("tag"),
+        status=asked.one("status"),
+        path=asked.many("path"),
+        where=conditions,
+    )
+    known = DataNames(state.recorded.rows, is_edge=False, owners=partial(owners_of, state))
+    checked = check(query, schema, known, problems, root=root_of(state))
+    only: tuple[MatrixState, ...] = ("no",) if asked.one("holes") else ()
+    wanted = MatrixRequest(checked, steps, asked.one("to"), only, limit=ask.limit, offset=ask.offset)
+    found = read_matrix(state.recorded.rows, state.at, check_matrix(wanted, schema))
+    cells = [
+        (row.subject.id, row.subject.title, row.state, row.reason, ", ".join(one.id for one in row.ends), row.count)
+        for row in found.rows
+    ]
+    table = Table(("id", "title", "state", "reason", "leads_to", "count"), cells)
+    return Page("matrix", "Matrix", values | {"matrix": found, "total": found.shown}, table)

@@ -1,0 +1,60 @@
+"""The page of an entity, with what is around it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from markupsafe import Markup
+
+from kbcore.errors import InvalidQuery
+from kbcore.pages.entity import read_entity_pages
+from kbcore.query.drawing import MAX_NODES, svg
+from kbcore.query.former import called
+from kbcore.query.section import Section, SectionRequest, section
+from kbcore.store.history.log import missing
+from kbcore.sync.searching import documents
+from kbweb.contents import Detail, entity_html
+from kbweb.server.pages.page import Ask, Page, Table
+from kbweb.server.reading import State
+
+MAX_DEPTH: Final = 6
+"""Steps around an entity."""
+
+
+def entity(ask: Ask, state: State) -> Page:
+    """Return one entity: its fields, text, edges, findings, history, and what is around it. Raises: ``NotFound``."""
+    view, branch = state.view, state.branch
+    key = called(view, [ask.key]).get(ask.key, ask.key)
+    nodes = view.nodes([key])
+    if not nodes:
+        raise missing(view, key)
+    page = read_entity_pages(view, [key], ask.reader.report_on(state, key))[key]
+    texts = documents(branch.workspace, branch.name, state.recorded, nodes, state.at)
+    depth = ask.asked.number("depth", 1, MAX_DEPTH, 1)
+    around = section(view.rows, None, SectionRequest(key, depth, limit=MAX_NODES))
+    picture, reason = _picture(around, key, ask)
+    values = {
+        "content": entity_html(page, ask.links, Detail(has_picture=False), texts.get(key) or ""),
+        "key": key,
+        "depth": depth,
+        "max_depth": MAX_DEPTH,
+        "around": around,
+        "picture": Markup(picture),  # noqa: S704 - it escapes its texts
+        "reason": reason,
+        "records_total": page.records_total,
+    }
+    edges = [(one.facts["from"], one.type, one.kind, one.facts["to"]) for one in page.edges]
+    return Page("entity", key, values, Table(("from", "type", "kind", "to"), edges), picture)
+
+
+def _picture(around: Section, start: str, ask: Ask) -> tuple[str, str]:
+    """Return a picture of a section, or why there is none."""
+    if len(around.nodes) < 2:  # noqa: PLR2004 - the entity alone
+        return "", "Nothing is next to it."
+    if around.is_cut:
+        return "", f"{around.entities} entities are within this depth; a picture has at most {MAX_NODES}."
+    try:
+        href = None if ask.asked.one("format") == "svg" else ask.links.entity
+        return svg(around, start, href, f"{start} and what is around it"), ""
+    except InvalidQuery as error:
+        return "", f"{error.message} {error.hint}"

@@ -1,0 +1,43 @@
+"""Pages of what the rules find, and of what changes state differently."""
+
+from __future__ import annotations
+
+from kbcore.checks import descriptions
+from kbweb.contents import by_rule
+from kbweb.server.pages.page import Ask, Page, Table
+from kbweb.server.reading import State
+
+
+def violations(ask: Ask, state: State) -> Page:
+    """Return what the rules find."""
+    summary = ask.reader.summary(state)
+    rule, severity = ask.asked.one("rule"), ask.asked.one("severity")
+    chosen = [
+        one
+        for one in summary.check.violations
+        if (not rule or one.rule == rule) and (not severity or one.severity == severity)
+    ]
+    rows = chosen[ask.offset : ask.offset + ask.limit]
+    values = {
+        "overview": summary.overview,
+        "violations": by_rule(rows),
+        "descriptions": descriptions(state.branch.workspace),
+        "total": len(chosen),
+        "rules": [one for one in summary.overview.rules if one.violations],
+    }
+    cells = [(one.rule, one.severity, one.id, one.message, one.hint, one.source, one.line or "") for one in rows]
+    names = ("rule", "severity", "id", "message", "hint", "file", "line")
+    return Page("violations", "Violations", values, Table(names, cells))
+
+
+def conflicts(ask: Ask, state: State) -> Page:
+    """Return what changes state differently."""
+    found = ask.reader.summary(state).conflicts
+    rows = found[ask.offset : ask.offset + ask.limit]
+    cells = [
+        (one.name, one.field, value.get("value", ""), ", ".join(c["actor"] for c in value.get("changes", [value])))
+        for one in rows
+        for value in one.values
+    ]
+    values = {"conflicts": rows, "total": len(found)}
+    return Page("conflicts", "Conflicts", values, Table(("of", "field", "value", "by"), cells))

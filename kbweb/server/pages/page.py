@@ -1,0 +1,79 @@
+"""What a page is asked and what it shows, and how a request names parts of a state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.model.graph import Node, is_proposed
+from kbcore.model.schema import Schema
+from kbcore.query.subject import Subject
+from kbcore.store.history.when import When, point_in
+from kbcore.view.branch_definitions import schema_at
+from kbweb.links import ServerLinks
+from kbweb.server.asked import Asked
+from kbweb.server.reading import Branch, Reader, State
+
+PAGE_ROWS: Final = 100
+MAX_OFFSET: Final = 100_000_000
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """One request for a page. ``key`` is what its address names, ``limit`` how many rows are shown."""
+
+    asked: Asked
+    links: ServerLinks
+    reader: Reader
+    key: str = ""
+    limit: int = PAGE_ROWS
+
+    @property
+    def offset(self) -> int:
+        """Return how many rows come before the page."""
+        return self.asked.number("offset", 0, MAX_OFFSET)
+
+
+class Table(msgspec.Struct, frozen=True):
+    """What a page shows, as rows for an export. A row has a value for each name."""
+
+    names: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+
+
+class Page(msgspec.Struct, frozen=True):
+    """What a page shows: a template with its values, a title, and the same as a table where there is one."""
+
+    template: str
+    title: str
+    values: dict[str, Any]
+    table: Table | None = None
+    picture: str = ""
+    """An SVG that can be exported."""
+
+
+PageOf = Callable[[Ask, State], Page]
+
+
+def subject_of(node: Node) -> Subject:
+    """Return what a list shows of an entity."""
+    title, status, owner = (str(node.fields.get(name) or "") for name in ("title", "status", "owner"))
+    return Subject(node.id, node.type, title, status, owner, is_proposed(node))
+
+
+def point_of(branch: Branch, text: str) -> When | None:
+    """Return the point that a text of the user means, None for "". Raises: as ``point_in``."""
+    return point_in(branch.workspace, branch.name, text, is_local=True) if text else None
+
+
+def schema_of(state: State) -> Schema:
+    """Return the types of entities and edges of a state."""
+    declared = state.branch.workspace.schema
+    return schema_at(state.recorded.rows, declared, state.at) if state.at is not None else state.view.schema(declared)
+
+
+def root_of(state: State) -> str:
+    """Return the folder of the worktree, "" where there is none."""
+    repo = state.branch.workspace.repo
+    return str(repo.worktree) if repo.has_worktree else ""
