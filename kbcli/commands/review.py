@@ -48,7 +48,7 @@ def run(
     """Show what is only proposed, and accept or reject it.
 
     What the actors of `review.actors` in .kb/config.json write is proposed. It is marked in every answer, satisfies no
-    rule, and is kept out of what agents are told unasked, until somebody accepts it. A decision is a record like
+    rule, and is kept out of briefings of agents, until somebody accepts it. A decision is a record like
     others: `kb log` shows it, and `kb revert` takes it back.
     """
     import msgspec
