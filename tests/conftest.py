@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+# Each time that Python looks for cycles while all tests are collected, it finds the same modules and tests.
+gc.disable()
+
 # Rewriting the assertions of all tests takes longer than collecting them: pytest keeps what it has made of them, for
 # this run's other workers and the next run, even where Python is set to keep nothing.
 sys.dont_write_bytecode = False
@@ -92,14 +95,23 @@ SLOW_FILES = {
 
 NAMED = "KB_TEST_NAMED"
 """The variable that says whether files or folders are named in the call: then each of their tests runs."""
+QUICK = "not slow"
+"""The option ``-m`` of `make quick`."""
 BOTH_ENGINES = Path(__file__).parent / "core/logic/engine"
 """The tests of the engines themselves are for both of them."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Note whether the call names files or folders, for the workers of the run too."""
+    """Note whether the call names files or folders, and look for the Prolog engines, for the workers of the run too."""
     is_named = config.args_source is pytest.Config.ArgsSource.ARGS
     os.environ.setdefault(NAMED, "yes" if is_named else "")
+    if not is_named and config.option.markexpr != QUICK and getattr(config.option, "numprocesses", 0):
+        _engines()  # what it keeps of an engine takes seconds to make, and the workers find it
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Let `make quick` not even import the files that it leaves out as a whole."""
+    return True if config.option.markexpr == QUICK and _is_slow(collection_path) else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -108,17 +120,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _parameters(item).get("engine") in ENGINES and not item.path.is_relative_to(BOTH_ENGINES):
             item.add_marker("one_engine")
-    files = [f"{folder}/test_{name}.py" for folder, names in SLOW_FILES.items() for name in names.split()]
-    places = [Path(__file__).parent / name for name in (*SLOW_FOLDERS, *files)]
-    assert all(place.exists() for place in places)
-    slow = {*places}
-    is_slow = cache(lambda path: not slow.isdisjoint((path, *path.parents)))
-    for item in items:
-        if is_slow(item.path) or item.get_closest_marker("sliced") or item.get_closest_marker("one_engine"):
+        if _is_slow(item.path) or item.get_closest_marker("sliced") or item.get_closest_marker("one_engine"):
             item.add_marker("slow")
     yield
     if IS_SLICED:
         _keep_slices(config, items)
+
+
+@cache
+def _slow_places() -> frozenset[Path]:
+    """Return the files and folders whose tests are all slow."""
+    files = [f"{folder}/test_{name}.py" for folder, names in SLOW_FILES.items() for name in names.split()]
+    places = frozenset(Path(__file__).parent / name for name in (*SLOW_FOLDERS, *files))
+    assert all(place.exists() for place in places)
+    return places
+
+
+@cache
+def _is_slow(path: Path) -> bool:
+    return not _slow_places().isdisjoint((path, *path.parents))
 
 
 def _parameters(item: pytest.Item) -> dict[str, object]:
@@ -183,6 +203,7 @@ def _engines() -> Sequence[str]:
 
 def pytest_collection_finish() -> None:
     """Let the collector of reference cycles pass over all that was imported and collected: it stays to the end."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

@@ -20,6 +20,8 @@ FILE = "tests/cli/test_points.py"
 SLICES = 4
 """Of the cases of its longest test, two of seven are in a slice."""
 QUICK_FILE = "tests/core/test_ids.py"
+MIXED_FOLDER = "tests/core/storage"
+"""Some of its files are slow as a whole."""
 ENGINE_FILE = "tests/core/logic/test_texts.py"
 ENGINE_SLICES = 12
 """Of its longest test, so many slices have all cases on both Prolog engines."""
@@ -67,6 +69,14 @@ def test_the_slices_of_all_days_are_all_tests_and_make_fault_runs_what_some_day_
     assert all(set.union(*days[at : at + DAYS]) < whole for at in range(DAYS)), "each period has a slice of its own"
     of_fault_alone, *_ = listed("-m", of_fault, FILE)
     assert whole - set.intersection(*days) == of_fault_alone
+
+
+def test_make_quick_runs_each_test_that_is_not_slow():
+    [quick] = re.findall(r"-m '(not .*?)'", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    found, *_ = listed("-m", quick, MIXED_FOLDER, slices=0)
+    of_all_files, *_ = listed("-m", f"({quick})", MIXED_FOLDER, slices=0)
+    assert found == of_all_files
+    assert found
 
 
 def test_a_file_without_slow_tests_runs_whole_every_day(collected):

@@ -417,10 +417,10 @@ class _Check:
 
 
 def _clauses(parts: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the clauses of which an engine has told, each with its ``parts``, which were told before it."""
+    """Yield the clauses that an engine has reported, each with its ``parts``, which were reported before it."""
     found: list[Mapping[str, Any]] = []
-    for told in parts:
-        one: dict[str, Any] = told["clause"]
+    for part in parts:
+        one: dict[str, Any] = part["clause"]
         if one["kind"] in {"clause", "directive", "unread"}:
             yield one | {"parts": found}
             found = []

@@ -1,6 +1,6 @@
 """What KB has made in a repository and in its user's folders, and how it is taken away.
 
-Invariant: without being told to delete everything, nothing goes of which there is no other copy: journals, and settings
+Invariant: unless asked to delete everything, it deletes nothing of which there is no other copy: journals, and settings
 and change files that git does not have as they are. Files that KB derives, and settings as KB wrote them, always go.
 """
 

@@ -69,7 +69,7 @@ _DIGEST: Final = re.compile(r'^  sha256: "([0-9a-f]*)"\n', re.MULTILINE)
 
 
 def agent_text(*, is_full: bool) -> str:
-    """Return what agents are told of KB: all that they need, or what is enough where hooks bring the rest."""
+    """Return what agents read about KB: all that they need, or what is enough where hooks bring the rest."""
     return _FULL if is_full else _MINIMAL
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, Self, TypeVar
 
@@ -39,6 +38,8 @@ _BY_HANDLER: Final = "Query interrupted"
 _THREADS: Final = 2
 _MEMORY: Final = "select parse_formatted_bytes(current_setting('memory_limit'))"
 """Asks for the memory that DuckDB would take: a share of what the machine, or its container, has."""
+_USUAL_BYTES: Final[dict[str, int]] = {}
+"""The answer, which is the same for all databases of a process."""
 
 _CHUNK_ROWS: Final = 20_000
 _ROW_BYTES: Final = 2**20
@@ -47,8 +48,10 @@ _FILES_AT_ONCE: Final = 40
 _FEW_ROWS: Final = 4
 _MANY_ROWS: Final = 500
 _SMALL_LIST: Final = 64
-_STATEMENTS: Final = 256
-"""Texts of statements whose parsed form a connection keeps: a third of what a look-up by key takes is parsing."""
+_STATEMENTS: Final = 512
+"""Texts of statements whose parsed form this process keeps: parsing is a third of what a look-up by key takes, and of
+what making the tables of a view takes."""
+_PARSED: Final[dict[str, list[duckdb.Statement]]] = {}
 
 
 _encode = msgspec.json.Encoder().encode
@@ -78,7 +81,6 @@ class Connection:
         """``memory`` says how much memory the database may use, and what limits that."""
         self._opened = opened
         self._memory = memory
-        self._parsed = lru_cache(maxsize=_STATEMENTS)(opened.extract_statements)
         self._held: dict[str, object] = {}
         self._known: dict[str, tuple[object, Any]] = {}
 
@@ -96,9 +98,11 @@ class Connection:
         Raises: ``StatementTimeout``, ``interrupting.Stopped``; ``ResourceLimit`` when the database gets no more memory,
         which says nothing of a file; the other errors of DuckDB.
         """
+        parsed = self._parse(statement)
         with interrupting.step(self.interrupt, is_cleanup=is_cleanup) as step:
             try:
-                self._opened.execute(statement, list(params))
+                for one in parsed:
+                    self._opened.execute(one, list(params))
             except (duckdb.Error, RuntimeError) as error:
                 if (reason := self._reason(step, error)) is error:
                     raise
@@ -120,7 +124,7 @@ class Connection:
 
         Its tables are looked up whenever it is run. Raises: as ``execute``.
         """
-        [statement] = self._parsed(sql)
+        [statement] = self._parse(sql)
         with interrupting.step(self.interrupt, time_s) as step:
             try:
                 return self._opened.execute(statement, list(params)).fetchall()
@@ -128,6 +132,16 @@ class Connection:
                 if (reason := self._reason(step, error)) is error:
                     raise
                 raise reason from error
+
+    def _parse(self, sql: str) -> list[duckdb.Statement]:
+        """Return the statements of a text. What it is to run on is looked up when a statement is run."""
+        found = _PARSED.get(sql)
+        if found is None:
+            found = self._opened.extract_statements(sql)
+            if len(_PARSED) >= _STATEMENTS:
+                _PARSED.clear()
+            _PARSED[sql] = found
+        return found
 
     def select(
         self, sql: str, most_rows: int, *, time_s: float | None = None
@@ -285,14 +299,15 @@ def connect(room: Room) -> Connection:
     try:
         allowed = (*room.folders, *scratch.private_folders())
         folders = ", ".join(f"'{quoted(folder.rstrip('/'))}/'" for folder in allowed)
-        [(usual_bytes,)] = Connection(opened).execute(_MEMORY).fetchall()
+        if _MEMORY not in _USUAL_BYTES:
+            [(_USUAL_BYTES[_MEMORY],)] = Connection(opened).execute(_MEMORY).fetchall()
+        usual_bytes = _USUAL_BYTES[_MEMORY]
         most = [(room.memory_bytes, MEMORY), (usual_bytes, "the usual share of this machine")]
         most_bytes, limit = min(most + ([(space.database_bytes, f"its share of {space}")] if space else []))
         connection = Connection(opened, f" ({most_bytes // limits.MIB} MiB: {limit})")
-        connection.execute(
-            f"{NO_SHARED_SUBPLANS}; set memory_limit = '{most_bytes} bytes'; "
-            f"set allowed_directories = [{folders}]; set enable_external_access = false; set lock_configuration = true"
-        )
+        connection.execute(f"{NO_SHARED_SUBPLANS}; set memory_limit = '{most_bytes} bytes'")
+        connection.execute(f"set allowed_directories = [{folders}]")
+        connection.execute("set enable_external_access = false; set lock_configuration = true")
     except BaseException:
         opened.close()
         raise

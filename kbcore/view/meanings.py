@@ -95,10 +95,8 @@ class Meanings:
         self.seq = view.seq
         self._ids = sorted(self._digests)
         self._matrix = known.matrix([self._digests[id_] for id_ in self._ids])
-        digest = zlib.crc32(
-            "\n".join(self._ids).encode(), zlib.crc32(b"".join(self._digests[id_] for id_ in self._ids))
-        )
-        self.mark = f"{zlib.crc32(known.model_name.encode(), digest):x}"
+        sums = zlib.crc32("\n".join(self._ids).encode(), zlib.crc32(b"".join(self._digests[id_] for id_ in self._ids)))
+        self.mark = f"{zlib.crc32(known.model_name.encode(), sums):x}"
 
     def _take(self, view: View, read: Reader, at: int | None, known: Vectors, ids: str | None) -> None:
         gather(view, read, ids, at)

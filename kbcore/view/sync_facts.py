@@ -20,7 +20,7 @@ def removed_with_files(view: View, keys: Iterable[str] | None = None) -> dict[st
     None asks for all such entities. Those that went before the history begins are not known any more.
     """
     wanted = sorted(set(keys or ()))
-    if (keys is not None and not wanted) or not view.seq:
+    if (keys is not None and not wanted) or not view.seq or view.has_ended_none("node"):
         return {}
     condition, keyed = among(wanted) if keys is not None else ("is not null", [])
     columns = ", ".join(ELEMENTS["node"][1])

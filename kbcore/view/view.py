@@ -299,6 +299,15 @@ class View:
         rows = self._ask_base("select seq, digest from base.record where changeset_id = ?", changeset_id)
         return rows[0] if rows else None
 
+    def has_ended_none(self, table: str) -> bool:
+        """Tell whether no element of a table was ever superseded or removed, as far as that is known without SQL.
+
+        It is known of a branch all of whose records came after an empty base and were not yet asked for by SQL.
+        """
+        self._fold_pending()
+        rows = self._tail.all_unloaded
+        return rows is not None and not rows.ended[table]
+
     def changes_since(self, seq: int) -> list[Changes] | None:
         """Return what each record after a seq changed, in their order; None when that is not at hand."""
         self._fold_pending()

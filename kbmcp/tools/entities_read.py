@@ -1,4 +1,4 @@
-"""The entities that a connection was shown, so that an answer says once where others have changed them since.
+"""The entities that a connection was shown, so that it gets one notice where others have changed them since.
 
 Bounded: the latest entities of each of the latest branches. Only records count, and none of the connection's own.
 """

@@ -306,7 +306,7 @@ class Explorer:
 
     async def _events(self, _: Request) -> Response:
         if self._listeners >= MAX_LISTENERS:
-            text = f"At most {MAX_LISTENERS} pages are told of changes at a time. Reload this one to see them."
+            text = f"At most {MAX_LISTENERS} pages get notices of changes at a time. Reload this one to see them."
             return Response(text, 503, media_type="text/plain")
         return StreamingResponse(self._told(), media_type="text/event-stream")
 

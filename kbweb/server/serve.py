@@ -1,4 +1,4 @@
-"""The process that listens: one port of 127.0.0.1, until it is told to end."""
+"""The process that listens: one port of 127.0.0.1, until it is asked to end."""
 
 from __future__ import annotations
 

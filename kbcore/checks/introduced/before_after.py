@@ -172,7 +172,9 @@ class Sides:
         return Look(self._before, self._changes, self._schema, list, self._has_or_had_edges)
 
     def _has_or_had_edges(self) -> bool:
-        return self._after.has_edges() or self._before.has_edges() or orphans.had_edges(self._view.rows)
+        if self._after.has_edges() or self._before.has_edges():
+            return True
+        return not self._view.has_ended_none("link") and orphans.had_edges(self._view.rows)
 
     def _made_suspect(self) -> list[StaleEdge]:
         turned = {

@@ -31,6 +31,7 @@ ONE_TABLE = {
     "{_VALUES[name].format(entities)} limit {_MAX_VALUES + 1}": "each of _VALUES is ordered",
     "is_resolved and not {IS_MENTION} limit {most}": "one table, without an order that anything depends on",
     "limit ?": "added to a statement that is ordered",
+    "limit {bind(limit)}": "likewise",
 }
 """Texts with a LIMIT and no ORDER BY, and why DuckDB ends them all the same."""
 

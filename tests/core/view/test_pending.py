@@ -55,6 +55,25 @@ def test_records_are_folded_only_when_what_they_may_change_is_asked_for() -> Non
         assert view.rows("select count(*) from node") == [(4,)]
 
 
+def test_that_nothing_ended_in_a_young_branch_is_known_without_a_database() -> None:
+    entries = entries_of([creating(1), [PutNode(id="N-1", base=1, set={"title": "y"})]])
+    with built(entries, 0) as view:
+        view.extend(iter(entries[:1]), basis_at(entries, 1))
+        assert view.has_ended_none("node")
+        view.extend(iter(entries[1:]), basis_at(entries, 2))
+        assert not view.has_ended_none("node")
+        assert view.has_ended_none("link")
+        assert "_connection" not in vars(view)
+        assert view.rows("select count(*) from node_history") == [(1,)]
+        assert not view.has_ended_none("link"), "what is in tables is not known"
+
+
+def test_that_nothing_ended_is_not_known_of_a_base_with_records() -> None:
+    entries = entries_of([creating(1)])
+    with built(entries, 1) as view:
+        assert not view.has_ended_none("node")
+
+
 EDGE = StateLink(type="depends_on", from_id="N-1", to_id="N-9", base=0)
 EDGE_ID = link_id("depends_on", "", "N-1", "N-9")
 ABOUT = StateLink(type="relates_to", from_id=EDGE_ID, to_id="N-1", base=0)
