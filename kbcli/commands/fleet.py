@@ -12,6 +12,7 @@ from kbcli.invocation.options import TABLE_FORMAT, Status, Tags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from kbcli.invocation.context import Session
     from kbcore.config.user import UserSettings
@@ -27,7 +28,8 @@ app = group_of("Ask many repositories at once, in a place to which they export."
 
 Texts = list[str] | None
 Where = Annotated[
-    str | None, typer.Option("--place", metavar="PLACE", help="A folder or a URL. [default: the variable KB_FLEET]")
+    str | None,
+    typer.Option("--place", metavar="PLACE", help="A folder or a URL. [default: KB_FLEET, else `fleet.place`]"),
 ]
 Repos = Annotated[
     Texts, typer.Option("--repo", metavar="GLOB", help="Only these repositories, as acme/*; may be repeated.")
@@ -47,6 +49,41 @@ class _Fleet(NamedTuple):
     heads: list[FleetHead]
     failures: list[Failure]
     user: UserSettings
+
+
+@app.command("init", cls=HelpfulCommand)
+def init(
+    ctx: typer.Context,
+    place: Annotated[
+        str | None, typer.Argument(metavar="[PLACE]", help="A folder, or a URL as s3://acme-kb/fleet.")
+    ] = None,
+    *,
+    repo: Annotated[
+        str | None,
+        typer.Option("--repo", metavar="NAME", help="The name of the repository there. [default: OWNER/NAME]"),
+    ] = None,
+) -> int:
+    """Set the place to which `kb export --fleet` exports, in the settings of the repository, and say who may read it.
+
+    A setting that is there stays. Nothing is exported yet, and a place that cannot be reached from here is set too.
+    """
+    import msgspec
+
+    from kbcli.messages.fleet import set_up_lines
+    from kbcore.fleet.setting_up import set_up
+    from kbcore.text.escaping import escape_controls
+
+    session = session_of(ctx)
+    workspace = session.workspace
+    found = set_up(workspace, place, repo, session.start)
+    if session.output.is_json:
+        session.output.document(msgspec.to_builtins(found))
+        return 0
+    if found.fault:
+        session.output.warn(escape_controls(f"The place was not reached: {found.fault}"))
+    for line in set_up_lines(found, workspace.config.share, f"{workspace.settings_name}/config.json"):
+        session.output.say(escape_controls(line))
+    return 0
 
 
 @app.command("status", cls=HelpfulCommand)
@@ -311,20 +348,55 @@ def _begin(ctx: typer.Context, format_: str | None) -> tuple[Session, str]:
 
 def _find(session: Session, place: str | None, repos: Texts) -> _Fleet:
     """Return what is in the place that is meant. Raises: ``InvalidQuery`` where none is, or nothing is there."""
-    from kbcore.errors import InvalidQuery, NotFound
+    from kbcore.errors import NotFound
     from kbcore.fleet import reading
     from kbcore.fleet.place import place_at
     from kbcore.store.settings_files import user_settings
+    from kbcore.text.escaping import escape_controls
 
-    named = place or session.env.get("KB_FLEET")
-    if not named:
-        raise InvalidQuery("No place is named.", hint="Add --place PLACE, or set the variable KB_FLEET.")
-    where = place_at(named, session.start, session.machine.fs, session.machine.clock)
-    found = reading.find(where, reading.Selection(tuple(repos or ()), session.named_branch or ""))
+    named, start = _place(session, place)
+    where = place_at(named, start, session.machine.fs, session.machine.clock)
+    branch = session.branch or ""  # KB_BRANCH is of one repository
+    found = reading.find(where, reading.Selection(tuple(repos or ()), branch))
     if not (found.heads or found.failures):
-        message = f"Nothing that is meant was exported to {named}."
-        raise NotFound(message, hint=f"`kb export --parquet {named}` in a repository exports it.")
+        message, hint = _nothing(where, escape_controls(named), repos, branch)
+        raise NotFound(message, hint=hint)
     return _Fleet(where, found.heads, found.failures, user_settings(session.env))
+
+
+def _place(session: Session, place: str | None) -> tuple[str, Path]:
+    """Return the place that is meant, and the folder that it begins at. Raises: ``InvalidQuery`` where none is."""
+    from kbcore.errors import InvalidQuery, NotARepository, NotInitialised
+    from kbcore.fleet.setting_up import root_of
+
+    if named := place or session.env.get("KB_FLEET"):
+        return named, session.start
+    try:
+        workspace = session.workspace
+        stated = workspace.config.fleet.place
+    except (NotARepository, NotInitialised):
+        stated = None
+    if stated is None:
+        hint = "Add --place PLACE, set the variable KB_FLEET, or run `kb fleet init PLACE` in a repository."
+        raise InvalidQuery("No place is named.", hint=hint)
+    return stated, root_of(workspace)
+
+
+def _nothing(where: Place, named: str, repos: Texts, branch: str) -> tuple[str, str]:
+    """Return what to say where a selection means nothing of a place, and what helps."""
+    from kbcore.fleet import reading
+    from kbcore.text.escaping import in_quotes
+    from kbcore.text.suggest import did_you_mean
+
+    there = reading.find(where, reading.Selection((), "*")).heads
+    names = {"repository": {one.repo for one in there}, "branch": {one.branch for one in there}}
+    if not there:
+        export = f"`kb export --parquet {named}`, or `kb fleet init {named}` and then `kb export --fleet`"
+        return f"Nothing was exported to {named}.", f"Run {export}, in each repository."
+    asked = [("repository", one) for one in repos or ()] + ([("branch", branch)] if branch else [])
+    said = " and ".join(f"the {what} {in_quotes(name)}" for what, name in asked)
+    what, name = asked[0]
+    return f"Nothing of {said} is in {named}.", did_you_mean(name, names[what]) or "`kb fleet status` lists what is."
 
 
 def _ask(session: Session, fleet: _Fleet, question: Question) -> tuple[list[Answer], list[Failure]]:

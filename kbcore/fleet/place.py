@@ -50,6 +50,10 @@ class Place(Protocol):
         """Return the paths of all head files, sorted. Raises: ``StorageError``."""
         ...
 
+    def check(self) -> None:
+        """Look whether the place can be read. Raises: ``StorageError`` where it cannot."""
+        ...
+
     def writing(self, head: str) -> contextlib.AbstractContextManager[None]:
         """Keep others from writing the branch of a head file meanwhile, if the place can. Raises: ``LockTimeout``."""
         ...
@@ -88,6 +92,11 @@ class FolderPlace:
                 found += [f"{HEADS}/{repo}/{name}" for name in names if name.endswith(".json")]
         return sorted(found)
 
+    def check(self) -> None:
+        """Look whether the folder is there, or can be made."""
+        self._check_parent()
+        self.heads()
+
     @contextlib.contextmanager
     def writing(self, head: str) -> Iterator[None]:
         """Hold the lock file next to a head file."""
@@ -97,13 +106,16 @@ class FolderPlace:
             yield
 
     def _make_folders(self, path: str) -> None:
-        if not files.is_directory(self._fs, self._folder.parent):
-            message = f"{self._folder.parent} is no folder, so nothing can be exported to {self._folder}."
-            raise StorageError(message, hint="Make it first, or name another place.")
+        self._check_parent()
         folder = self._folder
         for name in ("", *PurePosixPath(path).parent.parts):
             folder = folder / name if name else folder
             files.make_directory(self._fs, folder)
+
+    def _check_parent(self) -> None:
+        if not files.is_directory(self._fs, self._folder.parent):
+            message = f"{self._folder.parent} is no folder, so nothing can be exported to {self._folder}."
+            raise StorageError(message, hint="Make it first, or name another place.")
 
 
 class UrlPlace:
@@ -170,6 +182,10 @@ class UrlPlace:
         marker = f"/{HEADS}/"
         return sorted(f"{HEADS}/{one.rpartition(marker)[2]}" for one in found if one.endswith(".json"))
 
+    def check(self) -> None:
+        """Look whether the place can be read."""
+        self.heads()
+
     @contextlib.contextmanager
     def writing(self, head: str) -> Iterator[None]:  # noqa: ARG002 - the protocol's
         """Do nothing: there are no locks."""
@@ -204,12 +220,17 @@ class UrlPlace:
 
 def place_at(text: str, start: Path, fs: Fs, clock: Clock) -> Place:
     """Return the place that a text names: a URL, or a folder from ``start``. Raises: ``InvalidQuery``."""
-    if fault := place_fault(text):
-        named = "The place" if "@" in text else in_quotes(text)
-        raise InvalidQuery(f"{named} {fault}.", hint="Name a folder, or a URL such as s3://acme-kb/fleet.")
+    check_place(text)
     if "://" in text:
         return UrlPlace(text)
     return FolderPlace(fs, clock, start / text)
+
+
+def check_place(text: str) -> None:
+    """Refuse a text that names no place, or has a password. Raises: ``InvalidQuery``."""
+    if fault := place_fault(text):
+        named = "The place" if "@" in text else in_quotes(text)
+        raise InvalidQuery(f"{named} {fault}.", hint="Name a folder, or a URL such as s3://acme-kb/fleet.")
 
 
 def _protocol(url: str) -> str:

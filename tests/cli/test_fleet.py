@@ -103,7 +103,12 @@ def test_a_damaged_repository_is_named_and_fails_the_command(kb, fleet):
 
 
 def test_a_place_must_be_named_and_have_something(kb, fleet, user):
-    assert "Nothing that is meant" in kb("fleet", "status", "--repo", "other/*").err
+    ran = kb("fleet", "status", "--repo", "acme/pya")
+    assert "Nothing of the repository 'acme/pya' is in" in ran.err
+    assert "Did you mean 'acme/pay'?" in ran.err
+    ran = kb("--branch", "dev", "fleet", "status")
+    assert "the branch 'dev'" in ran.err
+    assert "Nothing was exported to elsewhere." in kb("fleet", "status", "--place", "elsewhere").err
     user.delenv("KB_FLEET")
     assert "--place" in kb("fleet", "status").err
 
