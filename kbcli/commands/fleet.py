@@ -9,6 +9,7 @@ import typer
 from kbcli.invocation.command_tree import HelpfulCommand, group_of
 from kbcli.invocation.context import session_of
 from kbcli.invocation.options import TABLE_FORMAT, Status, Tags
+from kbcore.limits import MAX_TRAVERSAL_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kbcli.invocation.context import Session
     from kbcore.config.user import UserSettings
     from kbcore.errors import Problem
+    from kbcore.fleet.across import Asker
     from kbcore.fleet.asking import Question
     from kbcore.fleet.head import FleetHead
     from kbcore.fleet.local import Answer
@@ -129,21 +131,27 @@ def check(
     fail_on: Annotated[
         Literal["error", "warning", "never"], typer.Option("--fail-on", help="What makes the status 1.")
     ] = "error",
-    format_: Format = None,
+    format_: Annotated[
+        Literal["table", "tsv", "json", "jsonl", "csv", "markdown", "sarif", "junit"] | None,
+        typer.Option("--format", help=TABLE_FORMAT),
+    ] = None,
 ) -> int:
     """Run the rules over each repository: KB's own, and its own by the settings that it exported.
 
-    What needs the files of a repository is not checked: whether files exist. Ends with status 1 when a violation counts
-    as a failure, or when a rule could not run.
+    References to other repositories must lead to something there. What needs the files of a repository is not checked:
+    whether files exist. Ends with status 1 when a violation counts as a failure, or when a rule could not run.
     """
     from kbcli.invocation import exits
-    from kbcli.views.fleet import asked_line, show
+    from kbcli.views.fleet import asked_line, report_text, show, show_failures
+    from kbcore.fleet.across import find_elsewhere
     from kbcore.fleet.asking import CheckQuestion
     from kbcore.fleet.merging import violations_of
 
     session, shown = _begin(ctx, format_)
     fleet = _find(session, place, repo)
-    answers, failures = _ask(session, fleet, CheckQuestion(tuple(rule or ())))
+    with session.output.waiting("Looking for what is in other repositories"):
+        elsewhere = find_elsewhere(fleet.place, fleet.heads, _asker(session, fleet, None))
+    answers, failures = _ask(session, fleet, CheckQuestion(tuple(rule or ()), elsewhere))
     rows = violations_of(answers)
     not_run = [
         {"repo": one.repo, "branch": one.branch, **run}
@@ -152,7 +160,11 @@ def check(
         if run["status"] == "not_run"
     ]
     columns = ("repo", "branch", "severity", "rule", "id", "message")
-    show(session, shown, columns, rows, failures, {"repositories": len(answers), "not_run": not_run})
+    if shown in {"sarif", "junit"}:
+        session.output.data(report_text(shown, answers, fail_on))
+        show_failures(session, failures)
+    else:
+        show(session, shown, columns, rows, failures, {"repositories": len(answers), "not_run": not_run})
     if not session.output.is_json:
         for run in not_run:
             session.output.warn(f"{run['repo']} at {run['branch']}: {run['id']} could not run: {run['reason']}")
@@ -248,9 +260,10 @@ def coverage(
 ) -> int:
     """Show which requirements of all repositories are specified, verified and implemented.
 
-    An owner is who the field `owner` names.
+    What another repository has counts where an edge of any repository says so. An owner is who the field `owner` names.
     """
     from kbcli.views.fleet import show
+    from kbcore.fleet.across import with_others
     from kbcore.fleet.asking import CoverageQuestion
     from kbcore.fleet.merging import coverage_rows, total_of
     from kbcore.model.schema import ASPECTS
@@ -261,7 +274,12 @@ def coverage(
     conditions = parse_each("where", where or (), parse_where, UNREAD, problems)
     refuse(problems)
     asked = CoverageQuestion(Query(type="req", tags=tuple(tag or ()), where=conditions), _before(session, at))
-    answers, failures = _ask(session, _find(session, place, repo), asked)
+    fleet = _find(session, place, repo)
+    answers, failures = _ask(session, fleet, asked)
+    every = fleet if repo is None else _find(session, place, None)
+    with session.output.waiting("Counting what other repositories have"):
+        answers, more = with_others(every.place, every.heads, answers, _asker(session, fleet, at))
+    failures = _each_once([*failures, *every.failures, *more])
     rows = coverage_rows(answers, by)
     head = {"by": by, "total": total_of(answers), "retired": sum(one.value["retired"] for one in answers)}
     if session.output.is_json:
@@ -274,6 +292,60 @@ def coverage(
         named = [*rows, {**total_of(answers), "name": "TOTAL"}]
         rows = [{**row, "name": row["name"] or "(none)"} | {one: _share(row[one]) for one in ASPECTS} for row in named]
     show(session, shown, columns, rows, failures, head)
+    return _status(failures)
+
+
+@app.command("impact", cls=HelpfulCommand)
+def impact(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="REPO:ID", help="The entity that is to change, as acme/pay:REQ-1.")],
+    *,
+    place: Where = None,
+    repo: Repos = None,
+    depth: Annotated[int, typer.Option("--depth", metavar="N", help="In at most so many steps.")] = MAX_TRAVERSAL_DEPTH,
+    elsewhere: Annotated[
+        bool, typer.Option("--elsewhere", help="Leave out what is in the repository of the entity itself.")
+    ] = False,
+    at: At = None,
+    limit: Limit = _ROWS,
+    format_: Format = None,
+) -> int:
+    """Show what a change of an entity affects in all repositories, nearest first: who rests on it.
+
+    Effects go along edges as in `kb impact`, and along those from one repository to another. --repo leaves out what is
+    affected in other repositories, and no edge.
+    """
+    from fnmatch import fnmatchcase
+
+    from kbcli.invocation.bounds import check_bounds
+    from kbcli.views.fleet import show
+    from kbcore.fleet.across import affected
+    from kbcore.limits import MAX_PAGE_ROWS
+    from kbcore.text.escaping import escape_controls
+
+    check_bounds("--depth", depth, MAX_TRAVERSAL_DEPTH, MAX_TRAVERSAL_DEPTH)
+    check_bounds("--limit", limit, MAX_PAGE_ROWS, _ROWS)
+    session, shown = _begin(ctx, format_)
+    fleet = _find(session, place, None)
+    named = _entity_named(name, fleet)
+    with session.output.waiting("Following edges"):
+        found = affected(fleet.place, fleet.heads, named, _asker(session, fleet, at), depth=depth)
+    rows = [
+        row
+        for row in found.rows
+        if not (elsewhere and row["repo"] == named[0])
+        and (repo is None or any(fnmatchcase(row["repo"], one) for one in repo))
+    ]
+    failures = _each_once([*fleet.failures, *found.failures])
+    start = {**found.found.start.as_json(), "repo": named[0], "id": named[1]}
+    head: dict[str, Any] = {"entity": start, "total": len(rows)}
+    columns = ("part", "repo", "id", "type", "status", "title", "owner", "path")
+    show(session, shown, columns, rows[:limit], failures, head | {"goes_on": found.found.goes_on})
+    if not session.output.is_json:
+        if not rows:
+            session.output.note(escape_controls(f"A change of {name} affects nothing that is asked for."))
+        elif len(rows) > limit:
+            session.output.note(f"{limit} of {len(rows)}: --limit says how many are shown.")
     return _status(failures)
 
 
@@ -412,6 +484,38 @@ def _ask(session: Session, fleet: _Fleet, question: Question) -> tuple[list[Answ
             else:
                 failures.append(one)
     return answers, failures
+
+
+def _asker(session: Session, fleet: _Fleet, at: str | None) -> Asker:
+    from kbcore.fleet.across import Asker
+
+    return Asker(session.machine, fleet.user, _before(session, at))
+
+
+def _entity_named(name: str, fleet: _Fleet) -> tuple[str, str]:
+    """Return the repository and the id that an argument names.
+
+    Raises: ``InvalidQuery`` for one of another form; ``StorageError`` for a repository that cannot be read.
+    """
+    from kbcore.errors import InvalidQuery, StorageError
+    from kbcore.text.escaping import in_quotes
+
+    names = [one.repo for one in fleet.heads] + [one.repo for one in fleet.failures]
+    known = [one for one in names if name.startswith(f"{one}:")]
+    repo = max(known, key=len, default=name.partition(":")[0])
+    id_ = name[len(repo) + 1 :]
+    if not (repo and id_):
+        raise InvalidQuery(f"{in_quotes(name)} is no REPO:ID.", hint="Name repository and id, as acme/pay:REQ-1.")
+    if repo not in {one.repo for one in fleet.heads} and (
+        failed := next((one for one in fleet.failures if one.repo == repo), None)
+    ):
+        raise StorageError(f"{repo} could not be read: {failed.message}", hint=failed.hint)
+    return repo, id_
+
+
+def _each_once(failures: list[Failure]) -> list[Failure]:
+    """Return the first failure of each branch."""
+    return [*{(one.repo, one.branch): one for one in reversed(failures)}.values()][::-1]
 
 
 def _before(session: Session, at: str | None) -> str:

@@ -13,7 +13,10 @@ from kbcore.text.wording import pluralize
 
 if TYPE_CHECKING:
     from kbcli.invocation.context import Session
+    from kbcore.fleet.local import Answer
     from kbcore.fleet.reading import Failure
+    from kbcore.rules import CheckReport
+    from kbcore.rules.registry import FailOn
 
 Format = Literal["table", "tsv", "json", "jsonl", "csv", "markdown"]
 Row = Mapping[str, Any]
@@ -48,6 +51,30 @@ def show(
         elif shown:
             output.data("".join(f"{line}\n" for line in output.table(head, shown)))
     show_failures(session, failures)
+
+
+def report_text(format_: str, answers: Sequence[Answer], fail_on: FailOn) -> str:
+    """Return the answers of a check as SARIF, with a run for each branch, or as JUnit XML."""
+    from kbcli.views.reports import junit, sarif
+    from kbcli.views.reports.report_content import ReportContent
+    from kbcore.rules import RULES
+
+    described = {rule.id: rule.description for rule in RULES}
+    contents = {
+        f"{one.repo}@{one.branch}": ReportContent(one.branch, one.seq, _report_of(one.value), fail_on, described)
+        for one in answers
+    }
+    return sarif.text_of_many(contents) if format_ == "sarif" else junit.text_of_many(contents)
+
+
+def _report_of(value: Mapping[str, Any]) -> CheckReport:
+    """Return the report that an answer in JSON is of."""
+    from kbcore.rules import CheckReport
+
+    found = [
+        {("remedy" if name == "hint" else name): cell for name, cell in one.items()} for one in value["violations"]
+    ]
+    return msgspec.convert({**value, "violations": found}, CheckReport)
 
 
 def show_failures(session: Session, failures: Sequence[Failure]) -> None:
