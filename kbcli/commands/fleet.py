@@ -255,6 +255,10 @@ def coverage(
     where: Annotated[
         Texts, typer.Option("--where", metavar="KEY=VALUE", help="As `kb query --where`; twice means both.")
     ] = None,
+    lacks: Annotated[
+        Texts,
+        typer.Option("--lacks", metavar="ASPECT", help="Only rows that lack it, twice both; totals stay those of all."),
+    ] = None,
     at: At = None,
     format_: Format = None,
 ) -> int:
@@ -262,10 +266,11 @@ def coverage(
 
     What another repository has counts where an edge of any repository says so. An owner is who the field `owner` names.
     """
+    from kbcli.input.thresholds import read_aspects
     from kbcli.views.fleet import show
     from kbcore.fleet.across import with_others
     from kbcore.fleet.asking import CoverageQuestion
-    from kbcore.fleet.merging import coverage_rows, total_of
+    from kbcore.fleet.merging import coverage_rows, lacking_rows, total_of
     from kbcore.model.schema import ASPECTS
     from kbcore.query import UNREAD, Query, parse_each, parse_where, refuse
 
@@ -273,6 +278,7 @@ def coverage(
     problems: list[Problem] = []
     conditions = parse_each("where", where or (), parse_where, UNREAD, problems)
     refuse(problems)
+    lacked = read_aspects(lacks or ())
     asked = CoverageQuestion(Query(type="req", tags=tuple(tag or ()), where=conditions), _before(session, at))
     fleet = _find(session, place, repo)
     answers, failures = _ask(session, fleet, asked)
@@ -280,7 +286,7 @@ def coverage(
     with session.output.waiting("Counting what other repositories have"):
         answers, more = with_others(every.place, every.heads, answers, _asker(session, fleet, at))
     failures = _each_once([*failures, *every.failures, *more])
-    rows = coverage_rows(answers, by)
+    rows = lacking_rows(coverage_rows(answers, by), lacked)
     head = {"by": by, "total": total_of(answers), "retired": sum(one.value["retired"] for one in answers)}
     if session.output.is_json:
         columns: tuple[str, ...] = ()

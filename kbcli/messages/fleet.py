@@ -22,7 +22,8 @@ _NAMED: Final = 5
 
 def set_up_lines(found: SetUp, share: ShareSettings, settings: str) -> Iterator[str]:
     """Yield what a user has to know of the fleet of a repository, a sentence or two a line."""
-    verb = f"was written to {settings}. Commit it" if found.written else f"is set in {settings}"
+    were = f"{'was' if len(found.written) == 1 else 'were'} written to {settings}; commit it"
+    verb = were if found.written else f"is set in {settings}"
     yield f"{' and '.join(found.written) or 'fleet.place'} {verb}. {found.repo} exports to {found.place}."
     who = _READERS[found.readers]
     yield f"Whoever may read the place reads all that is exported there: {who}."

@@ -237,3 +237,12 @@ def test_every_question_about_the_past_takes_a_time(kb, linked):
     for words in SUBCOMMANDS[2:]:
         assert "is no time" in kb("fleet", *words, "--at", "REQ-1").err
         assert kb("fleet", *words, "--at", "now").status == 0
+
+
+def test_coverage_shows_what_lacks_an_aspect(kb, linked):
+    for by, count in (("requirement", 2), ("repo", 2)):
+        found = kb("fleet", "coverage", "--by", by, "--lacks", "verified", "--json").json
+        assert len(found["rows"]) <= found["total"]["requirements"]
+        assert len(found["rows"]) >= count
+        assert "REQ-1" not in {row["id"] for row in found["rows"] if by == "requirement" and row["repo"] == "acme/api"}
+    assert "verified" in kb("fleet", "coverage", "--lacks", "tested").err
