@@ -398,7 +398,7 @@ def sql(
 
 def _rows(session: Session, shown: str, fleet: _Fleet, wanted: Query, at: str | None, columns: tuple[str, ...]) -> int:
     from kbcli.invocation.bounds import check_bounds
-    from kbcli.views.fleet import show
+    from kbcli.views.fleet import asked_line, show
     from kbcore.fleet.asking import RowsQuestion
     from kbcore.fleet.merging import rows_of
     from kbcore.limits import MAX_PAGE_ROWS
@@ -408,6 +408,8 @@ def _rows(session: Session, shown: str, fleet: _Fleet, wanted: Query, at: str | 
     rows = rows_of(answers, best_first=bool(wanted.text), limit=wanted.limit)
     total = sum(one.value["total"] for one in answers)
     show(session, shown, columns, rows, failures, {"total": total})
+    if not (total or session.output.is_json):
+        session.output.note(f"Nothing matches. {asked_line(len(answers), failures)}")
     if total > len(rows) and not session.output.is_json:
         session.output.note(f"{len(rows)} of {total}: --limit says how many are shown.")
     return _status(failures)
@@ -478,7 +480,11 @@ def _nothing(where: Place, named: str, repos: Texts, branch: str) -> tuple[str, 
 
 
 def _ask(session: Session, fleet: _Fleet, question: Question) -> tuple[list[Answer], list[Failure]]:
-    """Return the answers, and every repository that could not be asked."""
+    """Return the answers, and every repository that could not be asked.
+
+    Raises: ``InvalidQuery`` or ``NotFound`` where each one refuses the question for the same reason.
+    """
+    from kbcore.errors import InvalidQuery, NotFound
     from kbcore.fleet import local
     from kbcore.fleet.local import Answer
 
@@ -489,6 +495,10 @@ def _ask(session: Session, fleet: _Fleet, question: Question) -> tuple[list[Answ
                 answers.append(one)
             else:
                 failures.append(one)
+    if fleet.heads and len({(one.code, one.message) for one in failures}) == 1 and not answers:
+        for error in (InvalidQuery, NotFound):
+            if failures[0].code == error.code:
+                raise error(failures[0].message, hint=failures[0].hint)
     return answers, failures
 
 

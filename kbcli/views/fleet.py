@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from kbcli.terminal import tables
 from kbcore.text.escaping import escape_controls, json_text
-from kbcore.text.wording import pluralize
+from kbcore.text.wording import pluralize, some_of
 
 if TYPE_CHECKING:
     from kbcli.invocation.context import Session
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Format = Literal["table", "tsv", "json", "jsonl", "csv", "markdown"]
 Row = Mapping[str, Any]
+_NAMED: Final = 5
+"""The most repositories that a warning names."""
 
 
 def show(
@@ -78,9 +80,13 @@ def _report_of(value: Mapping[str, Any]) -> CheckReport:
 
 
 def show_failures(session: Session, failures: Sequence[Failure]) -> None:
-    """Warn of the repositories that could not be asked."""
+    """Warn of the repositories that could not be asked, once of those that say the same."""
+    groups: dict[str, list[str]] = {}
     for one in failures:
-        session.output.warn(escape_controls(f"{one.repo} at {one.branch} was not asked: {one.message} {one.hint}"))
+        groups.setdefault(f"{one.message} {one.hint}", []).append(f"{one.repo} at {one.branch}")
+    for why, names in groups.items():
+        verb = "was" if len(names) == 1 else "were"
+        session.output.warn(escape_controls(f"{some_of(names, _NAMED)} {verb} not asked: {why}"))
 
 
 def asked_line(repos: int, failures: Sequence[Failure]) -> str:

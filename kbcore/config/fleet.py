@@ -12,6 +12,7 @@ from kbcore.text.validator import ConfigNode
 
 KEYS: Final = ("place", "repo")
 MAX_NAME_CHARS: Final = 200
+_ONE_SLASH: Final = re.compile(r"[A-Za-z][A-Za-z0-9+]+:/?(?![/:])")
 _PASSWORD: Final = re.compile(r"://[^/?#]*:[^/?#]*@")
 
 
@@ -38,6 +39,8 @@ def place_fault(text: str) -> str:
     """Return why a text names no place, as the end of a sentence; "" where it may be one."""
     if _PASSWORD.search(text):
         return "has a password, which everybody can read: give it as the protocol takes it, such as by variables"
+    if _ONE_SLASH.match(text):
+        return "is no URL: `//` has to follow the colon"
     return "" if text.strip() == text and text and text.isprintable() else "is no folder and no URL"
 
 

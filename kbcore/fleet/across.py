@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore import progress
 from kbcore.config.user import UserSettings
 from kbcore.errors import KBError, NotFound, StorageError
 from kbcore.fleet import settings
@@ -228,7 +229,7 @@ def _database(
     """Lend a database over the parts of these kinds, with the branches that could not be read."""
     with database.scratch_folder() as folder:
         branches, failures = list[BranchParts](), list[Failure]()
-        for number, head in enumerate(heads):
+        for number, head in enumerate(progress.track(heads, len(heads), "repositories read", every=1)):
             own = Path(folder) / str(number)
             files.make_directory(RealFs(), own)
             try:

@@ -127,6 +127,7 @@ class UrlPlace:
         except ImportError as error:
             message = f"{url} is not reached: the package fsspec is not installed."
             raise InvalidQuery(message, hint=_how_to_install(url)) from error
+        url = f"{_protocol(url)}://{url.partition('://')[2]}"
         self._url = url.rstrip("/")
         self._has_buckets = _protocol(url) in _WITH_BUCKETS
         try:

@@ -246,3 +246,21 @@ def test_coverage_shows_what_lacks_an_aspect(kb, linked):
         assert len(found["rows"]) >= count
         assert "REQ-1" not in {row["id"] for row in found["rows"] if by == "requirement" and row["repo"] == "acme/api"}
     assert "verified" in kb("fleet", "coverage", "--lacks", "tested").err
+
+
+def test_a_question_that_every_repository_refuses_is_refused_once(kb, linked):
+    for words, status, said in (
+        (("query", "reqq"), 2, "There is no entity type 'reqq'. Did you mean 'req'?"),
+        (("query", "--where", "nope=1"), 2, "Entities have no 'nope'"),
+        (("query", "--has", "verifed_by"), 2, "Did you mean 'verified_by'?"),
+        (("check", "--rule", "orphan"), 64, "There is no rule 'orphan'. Did you mean 'orphans'?"),
+        (("coverage", "--where", "nope=1"), 2, "Entities have no 'nope'"),
+    ):
+        ran = kb("fleet", *words)
+        assert ran.status == status
+        assert said in " ".join(ran.err.replace("hint: ", "").split())
+        assert ran.err.count("nope") + ran.err.count("acme") <= 1
+
+
+def test_nothing_that_matches_is_said(kb, linked):
+    assert "Nothing matches. 2 branches asked." in kb("fleet", "query", "--tag", "nope").err

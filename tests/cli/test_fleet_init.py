@@ -51,7 +51,13 @@ def test_what_somebody_set_is_left_as_it_is(kb, synced, words):
 
 def test_wrong_names_are_refused_and_nothing_is_written(kb, synced):
     before = (synced / ".kb/config.json").read_bytes()
-    for words in ((), ("s3://user:swordfish@bucket/x",), ("place", "--repo", " x"), ("nowhere://x/y", "--repo", "")):
+    for words in (
+        (),
+        ("s3://user:swordfish@bucket/x",),
+        ("place", "--repo", " x"),
+        ("s3:/bucket/x",),
+        ("p", "--repo", ""),
+    ):
         ran = kb("fleet", "init", *words)
         assert ran.status == exits.USAGE
         assert "swordfish" not in ran.err

@@ -74,7 +74,7 @@ class Recording(UrlPlace):
 
 def test_an_export_is_read_again_and_without_news_writes_nothing(project, s3):
     project.sync({"docs/requirements/1.md": req("REQ-1")})
-    place = Recording(URL)
+    place = Recording(URL.replace("s3://", "S3://"))
     place.written = []
     assert export(project, place).is_new
     first = [*place.written]

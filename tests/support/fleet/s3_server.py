@@ -57,7 +57,8 @@ class S3Server(NamedTuple):
         """Make a user who may do these actions, such as ``s3:GetObject``, and return the variables with the key."""
         import boto3
 
-        iam = boto3.client("iam", endpoint_url=self.url, aws_access_key_id="testing", aws_secret_access_key=SECRET)
+        keys = {"aws_access_key_id": "testing", "aws_secret_access_key": SECRET}
+        iam = boto3.client("iam", endpoint_url=self.url, region_name="us-east-1", **keys)
         iam.create_user(UserName=name)
         statement = {"Effect": "Allow", "Action": actions, "Resource": "*"}
         policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
