@@ -55,8 +55,8 @@ def export(project, place, **asked):
     return store.read(lambda view: exporting.export(workspace, choice.branch, view, place, request))
 
 
-def ids(place):
-    found = reading.find(place, reading.Selection())
+def ids(place, *repos):
+    found = reading.find(place, reading.Selection(repos))
     assert not found.failures
     [answer] = local.ask(place, found.heads, RowsQuestion(Query(type="req")), MACHINE, USER)
     return [row["id"] for row in answer.value["rows"]]
@@ -185,3 +185,36 @@ def test_a_server_that_is_not_there_is_named(s3, monkeypatch):
     with pytest.raises(StorageError, match=URL) as refused:
         reading.find(UrlPlace(URL), reading.Selection())
     assert "reachable" in refused.value.remedy
+
+
+class Killed(Exception):
+    """The end of the process."""
+
+
+class KilledPlace(UrlPlace):
+    """A place whose process ends before a write, the first one counted as 0."""
+
+    at = -1
+
+    def write(self, path, data):
+        if not self.at:
+            raise Killed
+        self.at -= 1
+        super().write(path, data)
+
+
+@pytest.mark.slow
+def test_a_reader_sees_the_head_before_wherever_an_export_is_killed(project, s3):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    writes = range(4)  # parts of entities, sources and records, then the head
+    for at in writes:
+        export(project, UrlPlace(URL), repo=f"acme/{at}")
+    project.sync({"docs/requirements/2.md": req("REQ-2")})
+    for at in writes:
+        place = KilledPlace(URL)
+        place.at = at
+        with pytest.raises(Killed):
+            export(project, place, repo=f"acme/{at}")
+        assert ids(UrlPlace(URL), f"acme/{at}") == ["REQ-1"]
+        assert export(project, UrlPlace(URL), repo=f"acme/{at}").is_new
+        assert ids(UrlPlace(URL), f"acme/{at}") == ["REQ-1", "REQ-2"]
