@@ -10,6 +10,8 @@ import msgspec
 
 from kbcore.text.validator import ConfigNode
 
+OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
+"""Protocols of object stores: they have no folders, and a bucket is not made by writing to it."""
 KEYS: Final = ("place", "repo")
 MAX_NAME_CHARS: Final = 200
 _ONE_SLASH: Final = re.compile(r"[A-Za-z][A-Za-z0-9+]+:/?(?![/:])")
@@ -30,7 +32,7 @@ def read_fleet(spot: ConfigNode | None) -> FleetSettings:
     """Return the settings that a file states, and add what is wrong with them to its problems."""
     found = spot.known_members(KEYS, "setting of fleet") if spot else {}
     return FleetSettings(
-        _text(found.get("place"), "a folder or a URL, or null", place_fault),
+        _text(found.get("place"), "a folder or a URL, or null", setting_fault),
         _text(found.get("repo"), "a name such as acme/pay, or null", name_fault),
     )
 
@@ -42,6 +44,18 @@ def place_fault(text: str) -> str:
     if _ONE_SLASH.match(text):
         return "is no URL: `//` has to follow the colon"
     return "" if text.strip() == text and text and text.isprintable() else "is no folder and no URL"
+
+
+def setting_fault(text: str) -> str:
+    """Return why a text is no place for the settings of a repository, as ``place_fault``.
+
+    Whoever writes the settings chooses which server is asked: so only object stores can be named there.
+    """
+    protocol, mark, _ = text.lower().partition("://")
+    if mark and protocol not in OBJECT_STORES:
+        known = ", ".join(sorted(OBJECT_STORES))
+        return f"is a URL that settings may not have ({known}): name it by `--parquet`, `--place` or KB_FLEET"
+    return place_fault(text)
 
 
 def name_fault(text: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, Protocol
 
 from kbcore.clock import Clock
-from kbcore.config.fleet import place_fault
+from kbcore.config.fleet import OBJECT_STORES, place_fault
 from kbcore.errors import InvalidQuery, StorageError
 from kbcore.fleet.head import HEADS, MAX_HEAD_BYTES, Part
 from kbcore.limits import MIB
@@ -27,8 +27,6 @@ _KEYS: Final = "The key is that of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, 
 _S3: Final = frozenset({"s3", "s3a"})
 _PATIENCE: Final = {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"total_max_attempts": 2}}}
 """Seconds and attempts of a request to S3; s3fs makes up to five of what these are."""
-_WITH_BUCKETS: Final = _S3 | {"gs", "gcs", "abfs", "abfss", "az"}
-"""Protocols of object stores: they have no folders, and a bucket is not made by writing to it."""
 
 
 class Place(Protocol):
@@ -129,7 +127,7 @@ class UrlPlace:
             raise InvalidQuery(message, hint=_how_to_install(url)) from error
         url = f"{_protocol(url)}://{url.partition('://')[2]}"
         self._url = url.rstrip("/")
-        self._has_buckets = _protocol(url) in _WITH_BUCKETS
+        self._has_buckets = _protocol(url) in OBJECT_STORES
         try:
             # Its own instance: fsspec keeps those of before, with the keys that were in force then.
             self._system, self._root = fsspec.core.url_to_fs(

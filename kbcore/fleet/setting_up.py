@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from kbcore.config.fleet import setting_fault
 from kbcore.errors import InvalidQuery, KBError
 from kbcore.fleet.exporting import name_of
 from kbcore.fleet.head import check_name
@@ -54,6 +55,8 @@ def set_up(workspace: Workspace, place: str | None, repo: str | None, start: Pat
     stated, root = workspace.config.fleet, root_of(workspace)
     if place is not None:
         check_place(place)
+        if fault := setting_fault(place):
+            raise InvalidQuery(f"{in_quotes(place)} {fault}.", hint="Name a folder, or a URL as s3://acme-kb/fleet.")
         place = place if "://" in place else _from_root(start / place, root)
     if place is None and stated.place is None:
         raise InvalidQuery("No place is named.", hint="Name a folder or a URL, as `kb fleet init s3://acme-kb/fleet`.")

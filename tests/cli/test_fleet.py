@@ -207,6 +207,7 @@ SUBCOMMANDS = (
 )
 
 
+@pytest.mark.slow
 def test_every_command_takes_a_place_repositories_and_a_branch(kb, linked, user):
     user.delenv("KB_FLEET")
     user.setenv("KB_BRANCH", "elsewhere")  # of one repository: no branch of a fleet
@@ -224,6 +225,7 @@ def test_every_command_takes_a_place_repositories_and_a_branch(kb, linked, user)
         assert kb("--branch", "m*", "fleet", *words, "--place", "place").status == 0
 
 
+@pytest.mark.slow
 def test_every_command_asks_the_others_where_a_repository_is_damaged(kb, linked):
     (linked / "heads" / "repo=acme%2Fweb" / "branch=main.json").write_bytes(b"{")
     for words in SUBCOMMANDS:
@@ -233,6 +235,7 @@ def test_every_command_asks_the_others_where_a_repository_is_damaged(kb, linked)
         assert "acme/api" in ran.out or words[0] == "check"
 
 
+@pytest.mark.slow
 def test_every_question_about_the_past_takes_a_time(kb, linked):
     for words in SUBCOMMANDS[2:]:
         assert "is no time" in kb("fleet", *words, "--at", "REQ-1").err
@@ -248,6 +251,7 @@ def test_coverage_shows_what_lacks_an_aspect(kb, linked):
     assert "verified" in kb("fleet", "coverage", "--lacks", "tested").err
 
 
+@pytest.mark.slow
 def test_a_question_that_every_repository_refuses_is_refused_once(kb, linked):
     for words, status, said in (
         (("query", "reqq"), 2, "There is no entity type 'reqq'. Did you mean 'req'?"),

@@ -56,6 +56,7 @@ def test_wrong_names_are_refused_and_nothing_is_written(kb, synced):
         ("s3://user:swordfish@bucket/x",),
         ("place", "--repo", " x"),
         ("s3:/bucket/x",),
+        ("ftp://host/x",),
         ("p", "--repo", ""),
     ):
         ran = kb("fleet", "init", *words)

@@ -158,7 +158,6 @@ def test_a_password_in_a_url_is_refused_and_not_repeated():
     assert SECRET not in refused.value.message
 
 
-@pytest.mark.slow
 def test_a_connection_that_breaks_leaves_the_head_before(project, s3, monkeypatch):
     project.sync({"docs/requirements/1.md": req("REQ-1")})
     export(project, UrlPlace(URL))
@@ -179,7 +178,6 @@ def test_a_connection_that_breaks_leaves_the_head_before(project, s3, monkeypatc
     assert len(ids(UrlPlace(URL))) == 39
 
 
-@pytest.mark.slow
 def test_a_server_that_is_not_there_is_named(s3, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     with pytest.raises(StorageError, match=URL) as refused:
@@ -203,7 +201,6 @@ class KilledPlace(UrlPlace):
         super().write(path, data)
 
 
-@pytest.mark.slow
 def test_a_reader_sees_the_head_before_wherever_an_export_is_killed(project, s3):
     project.sync({"docs/requirements/1.md": req("REQ-1")})
     writes = range(4)  # parts of entities, sources and records, then the head

@@ -104,4 +104,6 @@ def _kb(home: Path, *words: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or Path(sys.argv[1]).exists():
+        sys.exit("Name a folder that does not exist yet.")
     build(Path(sys.argv[1]).absolute())
