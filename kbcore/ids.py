@@ -24,6 +24,9 @@ DETACHED_PREFIX: Final = "detached:"
 MAX_DIRECTORY_CHARS: Final = 200
 """Longest directory name of a branch; file systems stop at 255 bytes, and temporary names add to it."""
 
+OTHER_REPO: Final = r"([^ :#/.][^ :#]*/[^ :#]+):([^ :/].*)"
+"""A reference to an entity of another repository: OWNER/NAME, a colon, and its id there; also as DuckDB takes it."""
+
 NUMBER_MARK: Final = "{n}"
 """The end of an id whose number is to be allocated: ``REQ-{n}``, and ``REQ-{n2}`` for one more in the same request."""
 
@@ -49,6 +52,7 @@ _RESERVED_ON_WINDOWS = frozenset(
     {"con", "prn", "aux", "nul"} | {f"{port}{digit}" for port in ("com", "lpt") for digit in range(10)}
 )
 
+_OTHER_REPO = re.compile(OTHER_REPO)
 _RAW_BYTE = re.compile(r"\\x[89a-f][0-9a-f]")
 _FORBIDDEN_IN_BRANCH = frozenset(" ~^:?*[\\\x7f") | frozenset(map(chr, range(0x20)))
 
@@ -73,6 +77,12 @@ def check_id(text: str) -> str | None:
 def is_link_id(text: str) -> bool:
     """Tell whether ``text`` has the shape that only ids of edges have."""
     return text.startswith(LINK_ID_PREFIX) and _LINK_ID.fullmatch(text) is not None
+
+
+def in_other_repo(text: str) -> tuple[str, str] | None:
+    """Return the repository and the id there that the end of a link names, None where it has not this form."""
+    found = _OTHER_REPO.fullmatch(text)
+    return (found[1], found[2]) if found else None
 
 
 @lru_cache(maxsize=_REMEMBERED_IDS)

@@ -75,6 +75,7 @@ SLOW_FILES = {
     "core/query/exchange": "round_trips",
     "core/results": "taking",
     "core/rules": "limited suspect_code suspect_edge",
+    "core/fleet": "s3",
     "core/storage": "processes scratch witness witness_notes",
     "core/store": "branch_store concurrency facts_export_missing plans_ahead publishing readers worktree_stores",
     "core/store/branches": "lost made_again moves new_epochs put_away renames seen_gone settling slow_git trash views",

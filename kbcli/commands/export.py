@@ -43,20 +43,19 @@ def run(
         str | None,
         typer.Option("--parquet", metavar="DEST", help="Add what is new to a fleet instead: a folder or a URL."),
     ] = None,
+    fleet: Annotated[
+        bool, typer.Option("--fleet", help="As --parquet, to the place of the settings: see `kb fleet init`.")
+    ] = False,
     repo: Annotated[
         str | None,
-        typer.Option(
-            "--repo", metavar="NAME", help="With --parquet: the name of the repository there. [default: OWNER/NAME]"
-        ),
+        typer.Option("--repo", metavar="NAME", help="In the fleet: the name of the repository. [default: OWNER/NAME]"),
     ] = None,
     as_: Annotated[
         str | None,
-        typer.Option(
-            "--as", metavar="BRANCH", help="With --parquet: the branch there, as in CI, which checks out none."
-        ),
+        typer.Option("--as", metavar="BRANCH", help="In the fleet: the branch, as in CI, which checks out none."),
     ] = None,
     no_history: Annotated[
-        bool, typer.Option("--no-history", help="With --parquet: only what is there now, as of a store in CI.")
+        bool, typer.Option("--no-history", help="To the fleet: only what is there now, as of a store in CI.")
     ] = False,
 ) -> None:
     """Write all entities and edges of the branch, as a changeset that `kb apply --import` takes.
@@ -78,9 +77,9 @@ def run(
     from kbcore.text.escaping import json_text
 
     session = session_of(ctx)
-    fleet = _FleetOptions(parquet, repo, as_, no_history)
-    if fleet.dest is not None or fleet.is_narrowed:
-        _to_fleet(session, fleet, {"FILE": file != _STDOUT, "--format": format_, "--at": at, "--not-on": not_on}, force)
+    asked = _FleetOptions(parquet, fleet, repo, as_, no_history)
+    if asked.is_given:
+        _to_fleet(session, asked, {"FILE": file != _STDOUT, "--format": format_, "--at": at, "--not-on": not_on}, force)
         return
     if at is not None and not_on is not None:
         raise InvalidQuery("--at and --not-on exclude each other.", hint="Say one of them.")
@@ -118,14 +117,32 @@ class _FleetOptions(NamedTuple):
     """The options of an export to a fleet, as they were given."""
 
     dest: str | None
+    is_configured: bool
     repo: str | None
     branch: str | None
     no_history: bool
 
     @property
-    def is_narrowed(self) -> bool:
-        """Tell whether an option was given that only ``dest`` gives a meaning."""
-        return self.repo is not None or self.branch is not None or self.no_history
+    def is_given(self) -> bool:
+        """Tell whether any of them was given."""
+        named = (self.dest, self.repo, self.branch)
+        return self.is_configured or self.no_history or any(one is not None for one in named)
+
+
+def _place_of(opened: Opened, fleet: _FleetOptions) -> tuple[str, Path]:
+    """Return the place of an export, and the folder that it begins at.
+
+    Raises: ``InvalidQuery`` where none is configured; ``InvalidConfig``.
+    """
+    from kbcore.errors import InvalidQuery
+    from kbcore.fleet.setting_up import root_of
+
+    if fleet.dest is not None:
+        return fleet.dest, opened.session.start
+    stated = opened.workspace.config.fleet.place
+    if stated is None:
+        raise InvalidQuery("No place is configured.", hint="`kb fleet init PLACE` sets it, or name one by --parquet.")
+    return stated, root_of(opened.workspace)
 
 
 def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, object], is_whole: bool) -> None:
@@ -137,18 +154,27 @@ def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, objec
     from kbcore.fleet.exporting import ExportRequest, export, name_of
     from kbcore.fleet.head import as_json
     from kbcore.fleet.place import place_at
+    from kbcore.ids import is_detached_name
     from kbcore.text.escaping import escape_controls
     from kbcore.text.wording import pluralize
 
-    if fleet.dest is None:
-        raise InvalidQuery("--repo, --as and --no-history belong to --parquet.", hint="Add --parquet DEST.")
+    if fleet.dest is None and not fleet.is_configured:
+        message = "--repo, --as and --no-history belong to --parquet or --fleet."
+        raise InvalidQuery(message, hint="Add --parquet DEST, or --fleet.")
+    own = "--fleet" if fleet.is_configured else "--parquet"
+    others = {"--parquet": fleet.is_configured and fleet.dest is not None, **others}
     if given := [name for name, value in others.items() if value]:
-        message = f"--parquet and {given[0]} exclude each other."
+        message = f"{own} and {given[0]} exclude each other."
         raise InvalidQuery(message, hint="Export to one place after the other.")
     opened = session.open_to_read()
-    place = place_at(fleet.dest, session.start, session.machine.fs, session.machine.clock)
-    repo = name_of(opened.workspace) if fleet.repo is None else fleet.repo
+    dest, start = _place_of(opened, fleet)
+    place = place_at(dest, start, session.machine.fs, session.machine.clock)
+    usual = opened.workspace.config.fleet.repo or name_of(opened.workspace)
+    repo = usual if fleet.repo is None else fleet.repo
     branch = opened.branch if fleet.branch is None else fleet.branch
+    if is_detached_name(branch):
+        hint = "Add --as BRANCH; a workflow of GitHub Actions has it in GITHUB_REF_NAME."
+        raise InvalidQuery("No branch is checked out, so that the one in the fleet is not known.", hint=hint)
     is_default = branch == opened.workspace.default_branch
     asked = ExportRequest(repo, branch, not fleet.no_history, is_whole, is_default)
     with session.output.waiting("Exporting"):
@@ -158,11 +184,11 @@ def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, objec
         elements = pluralize(found.left_out, "element")
         session.output.note(f"note: {elements} left out in whole or in part, and all history: they are not shared.")
     if session.output.is_json:
-        session.output.document(as_json(found.head) | {"path": fleet.dest, "written": found.bytes})
+        session.output.document(as_json(found.head) | {"path": dest, "written": found.bytes})
         return
     what = f"{found.head.repo} at {found.head.branch}, seq {found.head.seq}"
     did = f"{pluralize(len(found.written), 'part')} of {found.bytes} bytes written to" if found.written else "all is in"
-    session.output.say(escape_controls(f"{what}: {did} {fleet.dest}."))
+    session.output.say(escape_controls(f"{what}: {did} {dest}."))
 
 
 def _write_exchanged(

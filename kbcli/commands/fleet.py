@@ -9,13 +9,16 @@ import typer
 from kbcli.invocation.command_tree import HelpfulCommand, group_of
 from kbcli.invocation.context import session_of
 from kbcli.invocation.options import TABLE_FORMAT, Status, Tags
+from kbcore.limits import MAX_TRAVERSAL_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from kbcli.invocation.context import Session
     from kbcore.config.user import UserSettings
     from kbcore.errors import Problem
+    from kbcore.fleet.across import Asker
     from kbcore.fleet.asking import Question
     from kbcore.fleet.head import FleetHead
     from kbcore.fleet.local import Answer
@@ -27,7 +30,8 @@ app = group_of("Ask many repositories at once, in a place to which they export."
 
 Texts = list[str] | None
 Where = Annotated[
-    str | None, typer.Option("--place", metavar="PLACE", help="A folder or a URL. [default: the variable KB_FLEET]")
+    str | None,
+    typer.Option("--place", metavar="PLACE", help="A folder or a URL. [default: KB_FLEET, else `fleet.place`]"),
 ]
 Repos = Annotated[
     Texts, typer.Option("--repo", metavar="GLOB", help="Only these repositories, as acme/*; may be repeated.")
@@ -47,6 +51,41 @@ class _Fleet(NamedTuple):
     heads: list[FleetHead]
     failures: list[Failure]
     user: UserSettings
+
+
+@app.command("init", cls=HelpfulCommand)
+def init(
+    ctx: typer.Context,
+    place: Annotated[
+        str | None, typer.Argument(metavar="[PLACE]", help="A folder, or a URL as s3://acme-kb/fleet.")
+    ] = None,
+    *,
+    repo: Annotated[
+        str | None,
+        typer.Option("--repo", metavar="NAME", help="The name of the repository there. [default: OWNER/NAME]"),
+    ] = None,
+) -> int:
+    """Set the place to which `kb export --fleet` exports, in the settings of the repository, and say who may read it.
+
+    A setting that is there stays. Nothing is exported yet, and a place that cannot be reached from here is set too.
+    """
+    import msgspec
+
+    from kbcli.messages.fleet import set_up_lines
+    from kbcore.fleet.setting_up import set_up
+    from kbcore.text.escaping import escape_controls
+
+    session = session_of(ctx)
+    workspace = session.workspace
+    found = set_up(workspace, place, repo, session.start)
+    if session.output.is_json:
+        session.output.document(msgspec.to_builtins(found))
+        return 0
+    if found.fault:
+        session.output.warn(escape_controls(f"The place was not reached: {found.fault}"))
+    for line in set_up_lines(found, workspace.config.share, f"{workspace.settings_name}/config.json"):
+        session.output.say(escape_controls(line))
+    return 0
 
 
 @app.command("status", cls=HelpfulCommand)
@@ -92,21 +131,27 @@ def check(
     fail_on: Annotated[
         Literal["error", "warning", "never"], typer.Option("--fail-on", help="What makes the status 1.")
     ] = "error",
-    format_: Format = None,
+    format_: Annotated[
+        Literal["table", "tsv", "json", "jsonl", "csv", "markdown", "sarif", "junit"] | None,
+        typer.Option("--format", help=TABLE_FORMAT),
+    ] = None,
 ) -> int:
     """Run the rules over each repository: KB's own, and its own by the settings that it exported.
 
-    What needs the files of a repository is not checked: whether files exist. Ends with status 1 when a violation counts
-    as a failure, or when a rule could not run.
+    References to other repositories must lead to something there. What needs the files of a repository is not checked:
+    whether files exist. Ends with status 1 when a violation counts as a failure, or when a rule could not run.
     """
     from kbcli.invocation import exits
-    from kbcli.views.fleet import asked_line, show
+    from kbcli.views.fleet import asked_line, report_text, show, show_failures
+    from kbcore.fleet.across import find_elsewhere
     from kbcore.fleet.asking import CheckQuestion
     from kbcore.fleet.merging import violations_of
 
     session, shown = _begin(ctx, format_)
     fleet = _find(session, place, repo)
-    answers, failures = _ask(session, fleet, CheckQuestion(tuple(rule or ())))
+    with session.output.waiting("Looking for what is in other repositories"):
+        elsewhere = find_elsewhere(fleet.place, fleet.heads, _asker(session, fleet, None))
+    answers, failures = _ask(session, fleet, CheckQuestion(tuple(rule or ()), elsewhere))
     rows = violations_of(answers)
     not_run = [
         {"repo": one.repo, "branch": one.branch, **run}
@@ -115,7 +160,11 @@ def check(
         if run["status"] == "not_run"
     ]
     columns = ("repo", "branch", "severity", "rule", "id", "message")
-    show(session, shown, columns, rows, failures, {"repositories": len(answers), "not_run": not_run})
+    if shown in {"sarif", "junit"}:
+        session.output.data(report_text(shown, answers, fail_on))
+        show_failures(session, failures)
+    else:
+        show(session, shown, columns, rows, failures, {"repositories": len(answers), "not_run": not_run})
     if not session.output.is_json:
         for run in not_run:
             session.output.warn(f"{run['repo']} at {run['branch']}: {run['id']} could not run: {run['reason']}")
@@ -206,16 +255,22 @@ def coverage(
     where: Annotated[
         Texts, typer.Option("--where", metavar="KEY=VALUE", help="As `kb query --where`; twice means both.")
     ] = None,
+    lacks: Annotated[
+        Texts,
+        typer.Option("--lacks", metavar="ASPECT", help="Only rows that lack it, twice both; totals stay those of all."),
+    ] = None,
     at: At = None,
     format_: Format = None,
 ) -> int:
     """Show which requirements of all repositories are specified, verified and implemented.
 
-    An owner is who the field `owner` names.
+    What another repository has counts where an edge of any repository says so. An owner is who the field `owner` names.
     """
+    from kbcli.input.thresholds import read_aspects
     from kbcli.views.fleet import show
+    from kbcore.fleet.across import with_others
     from kbcore.fleet.asking import CoverageQuestion
-    from kbcore.fleet.merging import coverage_rows, total_of
+    from kbcore.fleet.merging import coverage_rows, lacking_rows, total_of
     from kbcore.model.schema import ASPECTS
     from kbcore.query import UNREAD, Query, parse_each, parse_where, refuse
 
@@ -223,9 +278,15 @@ def coverage(
     problems: list[Problem] = []
     conditions = parse_each("where", where or (), parse_where, UNREAD, problems)
     refuse(problems)
+    lacked = read_aspects(lacks or ())
     asked = CoverageQuestion(Query(type="req", tags=tuple(tag or ()), where=conditions), _before(session, at))
-    answers, failures = _ask(session, _find(session, place, repo), asked)
-    rows = coverage_rows(answers, by)
+    fleet = _find(session, place, repo)
+    answers, failures = _ask(session, fleet, asked)
+    every = fleet if repo is None else _find(session, place, None)
+    with session.output.waiting("Counting what other repositories have"):
+        answers, more = with_others(every.place, every.heads, answers, _asker(session, fleet, at))
+    failures = _each_once([*failures, *every.failures, *more])
+    rows = lacking_rows(coverage_rows(answers, by), lacked)
     head = {"by": by, "total": total_of(answers), "retired": sum(one.value["retired"] for one in answers)}
     if session.output.is_json:
         columns: tuple[str, ...] = ()
@@ -237,6 +298,60 @@ def coverage(
         named = [*rows, {**total_of(answers), "name": "TOTAL"}]
         rows = [{**row, "name": row["name"] or "(none)"} | {one: _share(row[one]) for one in ASPECTS} for row in named]
     show(session, shown, columns, rows, failures, head)
+    return _status(failures)
+
+
+@app.command("impact", cls=HelpfulCommand)
+def impact(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="REPO:ID", help="The entity that is to change, as acme/pay:REQ-1.")],
+    *,
+    place: Where = None,
+    repo: Repos = None,
+    depth: Annotated[int, typer.Option("--depth", metavar="N", help="In at most so many steps.")] = MAX_TRAVERSAL_DEPTH,
+    elsewhere: Annotated[
+        bool, typer.Option("--elsewhere", help="Leave out what is in the repository of the entity itself.")
+    ] = False,
+    at: At = None,
+    limit: Limit = _ROWS,
+    format_: Format = None,
+) -> int:
+    """Show what a change of an entity affects in all repositories, nearest first: who rests on it.
+
+    Effects go along edges as in `kb impact`, and along those from one repository to another. --repo leaves out what is
+    affected in other repositories, and no edge.
+    """
+    from fnmatch import fnmatchcase
+
+    from kbcli.invocation.bounds import check_bounds
+    from kbcli.views.fleet import show
+    from kbcore.fleet.across import affected
+    from kbcore.limits import MAX_PAGE_ROWS
+    from kbcore.text.escaping import escape_controls
+
+    check_bounds("--depth", depth, MAX_TRAVERSAL_DEPTH, MAX_TRAVERSAL_DEPTH)
+    check_bounds("--limit", limit, MAX_PAGE_ROWS, _ROWS)
+    session, shown = _begin(ctx, format_)
+    fleet = _find(session, place, None)
+    named = _entity_named(name, fleet)
+    with session.output.waiting("Following edges"):
+        found = affected(fleet.place, fleet.heads, named, _asker(session, fleet, at), depth=depth)
+    rows = [
+        row
+        for row in found.rows
+        if not (elsewhere and row["repo"] == named[0])
+        and (repo is None or any(fnmatchcase(row["repo"], one) for one in repo))
+    ]
+    failures = _each_once([*fleet.failures, *found.failures])
+    start = {**found.found.start.as_json(), "repo": named[0], "id": named[1]}
+    head: dict[str, Any] = {"entity": start, "total": len(rows)}
+    columns = ("part", "repo", "id", "type", "status", "title", "owner", "path")
+    show(session, shown, columns, rows[:limit], failures, head | {"goes_on": found.found.goes_on})
+    if not session.output.is_json:
+        if not rows:
+            session.output.note(escape_controls(f"A change of {name} affects nothing that is asked for."))
+        elif len(rows) > limit:
+            session.output.note(f"{limit} of {len(rows)}: --limit says how many are shown.")
     return _status(failures)
 
 
@@ -283,7 +398,7 @@ def sql(
 
 def _rows(session: Session, shown: str, fleet: _Fleet, wanted: Query, at: str | None, columns: tuple[str, ...]) -> int:
     from kbcli.invocation.bounds import check_bounds
-    from kbcli.views.fleet import show
+    from kbcli.views.fleet import asked_line, show
     from kbcore.fleet.asking import RowsQuestion
     from kbcore.fleet.merging import rows_of
     from kbcore.limits import MAX_PAGE_ROWS
@@ -293,6 +408,8 @@ def _rows(session: Session, shown: str, fleet: _Fleet, wanted: Query, at: str | 
     rows = rows_of(answers, best_first=bool(wanted.text), limit=wanted.limit)
     total = sum(one.value["total"] for one in answers)
     show(session, shown, columns, rows, failures, {"total": total})
+    if not (total or session.output.is_json):
+        session.output.note(f"Nothing matches. {asked_line(len(answers), failures)}")
     if total > len(rows) and not session.output.is_json:
         session.output.note(f"{len(rows)} of {total}: --limit says how many are shown.")
     return _status(failures)
@@ -311,24 +428,63 @@ def _begin(ctx: typer.Context, format_: str | None) -> tuple[Session, str]:
 
 def _find(session: Session, place: str | None, repos: Texts) -> _Fleet:
     """Return what is in the place that is meant. Raises: ``InvalidQuery`` where none is, or nothing is there."""
-    from kbcore.errors import InvalidQuery, NotFound
+    from kbcore.errors import NotFound
     from kbcore.fleet import reading
     from kbcore.fleet.place import place_at
     from kbcore.store.settings_files import user_settings
+    from kbcore.text.escaping import escape_controls
 
-    named = place or session.env.get("KB_FLEET")
-    if not named:
-        raise InvalidQuery("No place is named.", hint="Add --place PLACE, or set the variable KB_FLEET.")
-    where = place_at(named, session.start, session.machine.fs, session.machine.clock)
-    found = reading.find(where, reading.Selection(tuple(repos or ()), session.named_branch or ""))
+    named, start = _place(session, place)
+    where = place_at(named, start, session.machine.fs, session.machine.clock)
+    branch = session.branch or ""  # KB_BRANCH is of one repository
+    found = reading.find(where, reading.Selection(tuple(repos or ()), branch))
     if not (found.heads or found.failures):
-        message = f"Nothing that is meant was exported to {named}."
-        raise NotFound(message, hint=f"`kb export --parquet {named}` in a repository exports it.")
+        message, hint = _nothing(where, escape_controls(named), repos, branch)
+        raise NotFound(message, hint=hint)
     return _Fleet(where, found.heads, found.failures, user_settings(session.env))
 
 
+def _place(session: Session, place: str | None) -> tuple[str, Path]:
+    """Return the place that is meant, and the folder that it begins at. Raises: ``InvalidQuery`` where none is."""
+    from kbcore.errors import InvalidQuery, NotARepository, NotInitialised
+    from kbcore.fleet.setting_up import root_of
+
+    if named := place or session.env.get("KB_FLEET"):
+        return named, session.start
+    try:
+        workspace = session.workspace
+        stated = workspace.config.fleet.place
+    except (NotARepository, NotInitialised):
+        stated = None
+    if stated is None:
+        hint = "Add --place PLACE, set the variable KB_FLEET, or run `kb fleet init PLACE` in a repository."
+        raise InvalidQuery("No place is named.", hint=hint)
+    return stated, root_of(workspace)
+
+
+def _nothing(where: Place, named: str, repos: Texts, branch: str) -> tuple[str, str]:
+    """Return what to say where a selection means nothing of a place, and what helps."""
+    from kbcore.fleet import reading
+    from kbcore.text.escaping import in_quotes
+    from kbcore.text.suggest import did_you_mean
+
+    there = reading.find(where, reading.Selection((), "*")).heads
+    names = {"repository": {one.repo for one in there}, "branch": {one.branch for one in there}}
+    if not there:
+        export = f"`kb export --parquet {named}`, or `kb fleet init {named}` and then `kb export --fleet`"
+        return f"Nothing was exported to {named}.", f"Run {export}, in each repository."
+    asked = [("repository", one) for one in repos or ()] + ([("branch", branch)] if branch else [])
+    said = " and ".join(f"the {what} {in_quotes(name)}" for what, name in asked)
+    what, name = asked[0]
+    return f"Nothing of {said} is in {named}.", did_you_mean(name, names[what]) or "`kb fleet status` lists what is."
+
+
 def _ask(session: Session, fleet: _Fleet, question: Question) -> tuple[list[Answer], list[Failure]]:
-    """Return the answers, and every repository that could not be asked."""
+    """Return the answers, and every repository that could not be asked.
+
+    Raises: ``InvalidQuery`` or ``NotFound`` where each one refuses the question for the same reason.
+    """
+    from kbcore.errors import InvalidQuery, NotFound
     from kbcore.fleet import local
     from kbcore.fleet.local import Answer
 
@@ -339,7 +495,43 @@ def _ask(session: Session, fleet: _Fleet, question: Question) -> tuple[list[Answ
                 answers.append(one)
             else:
                 failures.append(one)
+    if fleet.heads and len({(one.code, one.message) for one in failures}) == 1 and not answers:
+        for error in (InvalidQuery, NotFound):
+            if failures[0].code == error.code:
+                raise error(failures[0].message, hint=failures[0].hint)
     return answers, failures
+
+
+def _asker(session: Session, fleet: _Fleet, at: str | None) -> Asker:
+    from kbcore.fleet.across import Asker
+
+    return Asker(session.machine, fleet.user, _before(session, at))
+
+
+def _entity_named(name: str, fleet: _Fleet) -> tuple[str, str]:
+    """Return the repository and the id that an argument names.
+
+    Raises: ``InvalidQuery`` for one of another form; ``StorageError`` for a repository that cannot be read.
+    """
+    from kbcore.errors import InvalidQuery, StorageError
+    from kbcore.text.escaping import in_quotes
+
+    names = [one.repo for one in fleet.heads] + [one.repo for one in fleet.failures]
+    known = [one for one in names if name.startswith(f"{one}:")]
+    repo = max(known, key=len, default=name.partition(":")[0])
+    id_ = name[len(repo) + 1 :]
+    if not (repo and id_):
+        raise InvalidQuery(f"{in_quotes(name)} is no REPO:ID.", hint="Name repository and id, as acme/pay:REQ-1.")
+    if repo not in {one.repo for one in fleet.heads} and (
+        failed := next((one for one in fleet.failures if one.repo == repo), None)
+    ):
+        raise StorageError(f"{repo} could not be read: {failed.message}", hint=failed.hint)
+    return repo, id_
+
+
+def _each_once(failures: list[Failure]) -> list[Failure]:
+    """Return the first failure of each branch."""
+    return [*{(one.repo, one.branch): one for one in reversed(failures)}.values()][::-1]
 
 
 def _before(session: Session, at: str | None) -> str:

@@ -45,7 +45,7 @@ jobs:
       - uses: actions/setup-python@v6
         with:
           python-version: "3.13"
-      - run: pip install "kb-memory[code,gherkin,graph]=={version}"
+      - run: pip install "kb-memory[code,gherkin,graph{extra}]=={version}"
       - run: kb sync --strict
       - run: kb report --out kb-report
       - run: kb report --format md --out - >> "$GITHUB_STEP_SUMMARY"
@@ -61,7 +61,16 @@ jobs:
         with:
           sarif_file: kb.sarif
           category: kb
-      - run: kb check --format github
+{fleet}      - run: kb check --format github
+"""
+_FLEET: Final = """\
+      # Into the place of .kb/config.json, with the keys of an account that may read and write there.
+      - run: kb export --fleet --as "$GITHUB_REF_NAME" --no-history
+        if: github.event_name == 'push'
+        env:
+          AWS_ACCESS_KEY_ID: ${{ secrets.AWS_ACCESS_KEY_ID }}
+          AWS_SECRET_ACCESS_KEY: ${{ secrets.AWS_SECRET_ACCESS_KEY }}
+          AWS_REGION: ${{ vars.AWS_REGION }}
 """
 _PAGES: Final = """\
   pages:
@@ -95,16 +104,20 @@ class WrittenWorkflow(msgspec.Struct, frozen=True):
     action: Action
 
 
-def workflow_text(branch: str, *, pages: bool) -> str:
-    """Return the file: it checks pushes to ``branch`` and pull requests, and with ``pages`` publishes the report."""
+def workflow_text(branch: str, *, pages: bool, fleet: bool = False) -> str:
+    """Return the file: it checks pushes to ``branch`` and pull requests, and with ``pages`` publishes the report.
+
+    With ``fleet`` it exports what was pushed to a place on S3.
+    """
     quoted = msgspec.json.encode(branch).decode()  # a JSON text is one of YAML
-    rest = _CHECK.format(branch=quoted, version=__version__) + (_PAGES if pages else "")
+    extra, step = (",s3", _FLEET) if fleet else ("", "")
+    rest = _CHECK.format(branch=quoted, version=__version__, extra=extra, fleet=step) + (_PAGES if pages else "")
     return f"{_HEAD}{_digest(rest)}\n{rest}"
 
 
-def write_workflow(root: Path, branch: str, *, pages: bool) -> WrittenWorkflow:
+def write_workflow(root: Path, branch: str, *, pages: bool, fleet: bool = False) -> WrittenWorkflow:
     """Write the file below the top of a worktree, unless somebody changed it. Raises: ``OSError``."""
-    path, text = root / PLACE, workflow_text(branch, pages=pages)
+    path, text = root / PLACE, workflow_text(branch, pages=pages, fleet=fleet)
     before = path.read_text("utf-8", "replace") if path.exists() else None
     if before == text:
         return WrittenWorkflow(PLACE, "kept")

@@ -184,8 +184,13 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb export all.json", "everything, as a changeset"),
         ("kb export - --format jsonl", "a line for each, for another program"),
         ("kb export old.json --at 12", "the state at record 12"),
-        ("kb export --parquet /srv/fleet", "what is new, for questions to many repositories"),
+        ("kb export --fleet", "what is new, for questions to many repositories"),
     ),
+    "fleet init": (
+        ("kb fleet init s3://acme-kb/fleet", "have this repository export to a bucket"),
+        ("kb fleet init /srv/fleet --repo acme/pay", "to a folder, under a name of its own"),
+    ),
+    "fleet impact": (("kb fleet impact acme/pay:REQ-1 --elsewhere", "what rests on it in other repositories"),),
     "fleet": (("kb fleet coverage --place /srv/fleet --by owner", "what every repository lacks, by owner"),),
     "fleet sql": (
         ("kb fleet sql 'select repo, count(*) from entity group by repo'", "any question, with KB_FLEET set"),

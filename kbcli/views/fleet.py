@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from kbcli.terminal import tables
 from kbcore.text.escaping import escape_controls, json_text
-from kbcore.text.wording import pluralize
+from kbcore.text.wording import pluralize, some_of
 
 if TYPE_CHECKING:
     from kbcli.invocation.context import Session
+    from kbcore.fleet.local import Answer
     from kbcore.fleet.reading import Failure
+    from kbcore.rules import CheckReport
+    from kbcore.rules.registry import FailOn
 
 Format = Literal["table", "tsv", "json", "jsonl", "csv", "markdown"]
 Row = Mapping[str, Any]
+_NAMED: Final = 5
+"""The most repositories that a warning names."""
 
 
 def show(
@@ -50,10 +55,38 @@ def show(
     show_failures(session, failures)
 
 
+def report_text(format_: str, answers: Sequence[Answer], fail_on: FailOn) -> str:
+    """Return the answers of a check as SARIF, with a run for each branch, or as JUnit XML."""
+    from kbcli.views.reports import junit, sarif
+    from kbcli.views.reports.report_content import ReportContent
+    from kbcore.rules import RULES
+
+    described = {rule.id: rule.description for rule in RULES}
+    contents = {
+        f"{one.repo}@{one.branch}": ReportContent(one.branch, one.seq, _report_of(one.value), fail_on, described)
+        for one in answers
+    }
+    return sarif.text_of_many(contents) if format_ == "sarif" else junit.text_of_many(contents)
+
+
+def _report_of(value: Mapping[str, Any]) -> CheckReport:
+    """Return the report that an answer in JSON is of."""
+    from kbcore.rules import CheckReport
+
+    found = [
+        {("remedy" if name == "hint" else name): cell for name, cell in one.items()} for one in value["violations"]
+    ]
+    return msgspec.convert({**value, "violations": found}, CheckReport)
+
+
 def show_failures(session: Session, failures: Sequence[Failure]) -> None:
-    """Warn of the repositories that could not be asked."""
+    """Warn of the repositories that could not be asked, once of those that say the same."""
+    groups: dict[str, list[str]] = {}
     for one in failures:
-        session.output.warn(escape_controls(f"{one.repo} at {one.branch} was not asked: {one.message} {one.hint}"))
+        groups.setdefault(f"{one.message} {one.hint}", []).append(f"{one.repo} at {one.branch}")
+    for why, names in groups.items():
+        verb = "was" if len(names) == 1 else "were"
+        session.output.warn(escape_controls(f"{some_of(names, _NAMED)} {verb} not asked: {why}"))
 
 
 def asked_line(repos: int, failures: Sequence[Failure]) -> str:

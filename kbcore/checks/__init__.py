@@ -31,6 +31,7 @@ from kbcore.rules.accepted import (
     with_present_ids,
     without_accepted,
 )
+from kbcore.rules.elsewhere import Elsewhere
 from kbcore.rules.look_ups import Look
 from kbcore.rules.project import ProjectRule
 from kbcore.rules.rule import BranchFiles, Creations, PrologRules
@@ -155,10 +156,12 @@ def judge(  # noqa: PLR0913 - each is another part of what is judged, and how
     is_own: bool = False,
     idle: Callable[[str], str] = lambda _: "",
     creations: Creations = lambda _: {},
+    elsewhere: Elsewhere | None = None,
 ) -> CheckReport:
     """Do as ``run_checks`` over the files of ``tree``, for ids that need not be there, and with further rules.
 
-    ``tree`` is None where there are no files that could be looked at.
+    ``tree`` is None where there are no files that could be looked at. ``elsewhere`` is what is known of other
+    repositories, None where it is not looked for.
 
     ``idle`` is that of ``kbcore.rules.check``; for a state that is not only compared with, it comes from ``idle_in``.
 
@@ -177,6 +180,7 @@ def judge(  # noqa: PLR0913 - each is another part of what is judged, and how
         now_s = workspace.machine.clock.monotonic_s
         asked = frozenset(ids) or None
         context = RuleContext(tables.rows, schema, asked, sandbox, tree, nearby, prolog, now_s, creations)
+        context = msgspec.structs.replace(context, elsewhere=elsewhere or elsewhere_of(workspace))
         if proposed:
             seen = msgspec.structs.replace(context, rows=view.rows, around=None)
             context = msgspec.structs.replace(context, with_proposals=seen)
@@ -187,6 +191,14 @@ def judge(  # noqa: PLR0913 - each is another part of what is judged, and how
         return found
     names = [*NAMES, *(rule.id for rule in project)]
     return without_accepted(found, suppressions, lambda of: _reasons(view, of), baseline, names)
+
+
+def elsewhere_of(settings: SettingsInForce) -> Elsewhere | None:
+    """Return what one repository knows of others: that there are such, where it belongs to a fleet. ADR-0061.
+
+    `kb fleet check` is what says whether a reference to one of them leads anywhere.
+    """
+    return None if settings.config.fleet.place is None else Elsewhere()
 
 
 def place_for_prolog(
@@ -227,6 +239,7 @@ def look_at(workspace: Workspace, at: Look, only: Collection[str], renamed: Rena
 
     Raises: ``InvalidConfig``.
     """
+    at = msgspec.structs.replace(at, elsewhere=elsewhere_of(workspace))
     found = look(at, workspace.config.rules, only)
     if not found.violations:
         return found
@@ -277,9 +290,10 @@ def known_in(workspace: Workspace, view: View | None, about: About) -> tuple[Acc
     except InvalidConfig as error:
         broken = f"{error.message} {error.remedy}".rstrip()
     if view is None:
-        return AcceptedFaults(suppressions, baseline), broken
+        return AcceptedFaults(suppressions, baseline, elsewhere=elsewhere_of(workspace)), broken
     statuses = {node.id: node.fields.get("status", "") for node in view.nodes(sorted(about.statuses))}
-    return AcceptedFaults(suppressions, baseline, _reasons(view, sorted({*about.ids, *statuses})), statuses), broken
+    reasons = _reasons(view, sorted({*about.ids, *statuses}))
+    return AcceptedFaults(suppressions, baseline, reasons, statuses, elsewhere_of(workspace)), broken
 
 
 def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:

@@ -86,13 +86,13 @@ def schema() -> _Schema:
 
 def _settings(of_source: _Schema) -> dict[str, _Schema]:
     rule_time = (limits.MIN_RULE_TIME_S, limits.MAX_RULE_TIME_S)
-    branch = {"type": ["string", "null"], "minLength": 1}
+    nullable = {"type": ["string", "null"], "minLength": 1}
     sources = {"type": "array", "items": of_source}
     rules = {"type": "object", "additionalProperties": {"enum": [*RULE_LEVELS]}}
     suppress = {"type": "array", "items": _suppression()}
     return {
         "$schema": _says({"type": "string"}, "Where an editor finds the schema of this file; KB does not read it."),
-        "defaultBranch": _says(branch, "The branch whose store a new branch's store is copied from."),
+        "defaultBranch": _says(nullable, "The branch whose store a new branch's store is copied from."),
         "extractors": _extractors(),
         "sources": _says(sources, "Documents that other settings read; the first entry that means a file reads it."),
         "defaults": _says(
@@ -134,6 +134,10 @@ def _settings(of_source: _Schema) -> dict[str, _Schema]:
         "codeowners": _says(_FLAG, "Whether the file `CODEOWNERS` gives the owners of what states none."),
         "staged": _object("What is asked of a commit.", {
             "symbols": _says(_TEXTS, "Globs of source files that must name a requirement."),
+        }),
+        "fleet": _object("The fleet to which the repository belongs.", {
+            "place": _says(nullable, "Where it exports to: a folder from the root, or a URL without a password."),
+            "repo": _says(nullable, "Its name there, such as acme/pay; without it that of the remote."),
         }),
     }  # fmt: skip
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeVar, cast
 import msgspec
 
 from kbcore import limits
+from kbcore.config.fleet import FleetSettings, read_fleet
 from kbcore.config.sleep import SleepSettings, read_sleep
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import settings as extractor_settings
@@ -146,6 +147,7 @@ class Config(msgspec.Struct, frozen=True):
     """Whether the file ``CODEOWNERS`` gives the owners of what states none."""
     staged_symbols: tuple[str, ...] = ()
     """Globs of the source files that must name a requirement once they are staged."""
+    fleet: FleetSettings = FleetSettings()
 
 
 DEFAULT: Final = Config()
@@ -177,6 +179,7 @@ _KEYS: Final = (
     "results",
     "codeowners",
     "staged",
+    "fleet",
 )
 _KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
 _SHARE_KEYS: Final = ("mode", "merge", "actors", "types")
@@ -266,6 +269,7 @@ def read_config(text: str, path: str) -> ReadSettings:
         results=globs_in(found["results"]) if "results" in found else (),
         code_owners=_flag(found.get("codeowners"), is_on=DEFAULT.code_owners),
         staged_symbols=_staged(found.get("staged")),
+        fleet=read_fleet(found.get("fleet")),
     )
     return ReadSettings(config, tuple(problems), tuple(doubts))
 

@@ -91,6 +91,7 @@ def default_config_text(default_branch: str | None = None) -> str:
         "results": list(DEFAULT.results),
         "codeowners": DEFAULT.code_owners,
         "staged": {"symbols": list(DEFAULT.staged_symbols)},
+        "fleet": msgspec.to_builtins(DEFAULT.fleet),
     }
     return _indented(settings, "") + "\n"
 

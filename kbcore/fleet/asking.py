@@ -20,6 +20,7 @@ from kbcore.query import check as checked
 from kbcore.query import coverage as covering
 from kbcore.query.coverage import Covered
 from kbcore.query.owning import read_owners
+from kbcore.rules.elsewhere import Elsewhere
 from kbcore.text.code_owners import NONE
 from kbcore.view import as_of
 from kbcore.view.branch_definitions import schema_at
@@ -31,9 +32,13 @@ _NO_BODIES: Final = "(select '' as id, '' as text where false)"
 
 
 class CheckQuestion(msgspec.Struct, frozen=True, tag="check"):
-    """What the rules find. ``only`` names the rules to run; none means all."""
+    """What the rules find. ``only`` names the rules to run; none means all.
+
+    ``elsewhere`` is what is known of references to other repositories, None where that is not looked for.
+    """
 
     only: tuple[str, ...] = ()
+    elsewhere: Elsewhere | None = None
 
 
 class RowsQuestion(msgspec.Struct, frozen=True, tag="rows"):
@@ -69,8 +74,8 @@ def answer(question: Question, member: Member) -> dict[str, Any]:
     Raises: ``InvalidQuery`` for what the branch does not have; ``InvalidConfig``, ``NotFound``.
     """
     match question:
-        case CheckQuestion(only):
-            return check(member, only)
+        case CheckQuestion(only, elsewhere):
+            return check(member, only, elsewhere)
         case RowsQuestion():
             return rows(member, question)
         case CoverageQuestion():
@@ -84,10 +89,11 @@ def answer(question: Question, member: Member) -> dict[str, Any]:
             }
 
 
-def check(member: Member, only: Sequence[str]) -> dict[str, Any]:
+def check(member: Member, only: Sequence[str], elsewhere: Elsewhere | None = None) -> dict[str, Any]:
     """Return the report of the rules. There are no files, and no creations of ids by several changes."""
     view = member.view
-    report = judge(member.settings, view, None, only=only, idle=idle_in(view)).as_json()
+    elsewhere = elsewhere and elsewhere.seen_from(member.head.repo)
+    report = judge(member.settings, view, None, only=only, idle=idle_in(view), elsewhere=elsewhere).as_json()
     for run in report["rules"]:
         run.pop("seconds", None)  # it is another one each time
     return report

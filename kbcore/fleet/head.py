@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from kbcore.config.fleet import MAX_NAME_CHARS, name_fault
 from kbcore.errors import FormatTooNew, InvalidQuery, StorageError
 from kbcore.text.escaping import in_quotes
 from kbcore.view.parquet import KINDS
@@ -17,7 +18,6 @@ from kbcore.view.parquet import KINDS
 FORMAT: Final = 1
 HEADS: Final = "heads"
 MAX_HEAD_BYTES: Final = 4 * 2**20
-_MAX_NAME_CHARS: Final = 200
 _HASH_DIGITS: Final = 16
 _REPO, _BRANCH = "repo=", "branch="
 
@@ -113,9 +113,9 @@ def _folder(repo: str, branch: str) -> str:
 
 def check_name(what: str, name: str) -> None:
     """Refuse a name of a repository or a branch that cannot be one. Raises: ``InvalidQuery``."""
-    if not name or len(name) > _MAX_NAME_CHARS or not name.isprintable() or name != name.strip():
+    if name_fault(name):
         message = f"{in_quotes(name)} cannot be the name of a {what}."
-        raise InvalidQuery(message, hint=f"Give 1 to {_MAX_NAME_CHARS} printable characters, as in `acme/pay`.")
+        raise InvalidQuery(message, hint=f"Give 1 to {MAX_NAME_CHARS} printable characters, as in `acme/pay`.")
 
 
 def as_json(head: FleetHead) -> dict[str, Any]:

@@ -47,6 +47,15 @@ def coverage_rows(answers: Iterable[Answer], by: By) -> list[dict[str, Any]]:
     return [_group(name, groups[name]) for name in sorted(groups, key=lambda name: (name is None, name or ""))]
 
 
+def lacking_rows(rows: Iterable[dict[str, Any]], aspects: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the rows of which every one of these aspects is lacking: of a requirement, or of some of a group."""
+    return [
+        row
+        for row in rows
+        if all(row["states"][name] == "no" if "states" in row else row[name]["no"] for name in aspects)
+    ]
+
+
 def total_of(answers: Iterable[Answer]) -> dict[str, Any]:
     """Return the numbers of all requirements, each counted once."""
     return _group(None, [row for one in answers for row in one.value["requirements"]])

@@ -13,15 +13,20 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, Protocol
 
 from kbcore.clock import Clock
+from kbcore.config.fleet import OBJECT_STORES, place_fault
 from kbcore.errors import InvalidQuery, StorageError
 from kbcore.fleet.head import HEADS, MAX_HEAD_BYTES, Part
 from kbcore.limits import MIB
 from kbcore.storage import files, lock
 from kbcore.storage.fs import Fs
+from kbcore.text.escaping import in_quotes
 
 MAX_PART_BYTES: Final = 4096 * MIB
 _LOCK_WAIT_S: Final = 60.0
-_EXTRA: Final = 'Install it with `pip install "kb-memory[fleet]"`, and what its documentation names for this protocol.'
+_KEYS: Final = "The key is that of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or of ~/.aws."
+_S3: Final = frozenset({"s3", "s3a"})
+_PATIENCE: Final = {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"total_max_attempts": 2}}}
+"""Seconds and attempts of a request to S3; s3fs makes up to five of what these are."""
 
 
 class Place(Protocol):
@@ -41,6 +46,10 @@ class Place(Protocol):
 
     def heads(self) -> list[str]:
         """Return the paths of all head files, sorted. Raises: ``StorageError``."""
+        ...
+
+    def check(self) -> None:
+        """Look whether the place can be read. Raises: ``StorageError`` where it cannot."""
         ...
 
     def writing(self, head: str) -> contextlib.AbstractContextManager[None]:
@@ -81,6 +90,11 @@ class FolderPlace:
                 found += [f"{HEADS}/{repo}/{name}" for name in names if name.endswith(".json")]
         return sorted(found)
 
+    def check(self) -> None:
+        """Look whether the folder is there, or can be made."""
+        self._check_parent()
+        self.heads()
+
     @contextlib.contextmanager
     def writing(self, head: str) -> Iterator[None]:
         """Hold the lock file next to a head file."""
@@ -90,13 +104,16 @@ class FolderPlace:
             yield
 
     def _make_folders(self, path: str) -> None:
-        if not files.is_directory(self._fs, self._folder.parent):
-            message = f"{self._folder.parent} is no folder, so nothing can be exported to {self._folder}."
-            raise StorageError(message, hint="Make it first, or name another place.")
+        self._check_parent()
         folder = self._folder
         for name in ("", *PurePosixPath(path).parent.parts):
             folder = folder / name if name else folder
             files.make_directory(self._fs, folder)
+
+    def _check_parent(self) -> None:
+        if not files.is_directory(self._fs, self._folder.parent):
+            message = f"{self._folder.parent} is no folder, so nothing can be exported to {self._folder}."
+            raise StorageError(message, hint="Make it first, or name another place.")
 
 
 class UrlPlace:
@@ -107,12 +124,19 @@ class UrlPlace:
             import fsspec  # type: ignore[import-untyped] # noqa: PLC0415 - an extra
         except ImportError as error:
             message = f"{url} is not reached: the package fsspec is not installed."
-            raise InvalidQuery(message, hint=_EXTRA) from error
-        self._url = url
+            raise InvalidQuery(message, hint=_how_to_install(url)) from error
+        url = f"{_protocol(url)}://{url.partition('://')[2]}"
+        self._url = url.rstrip("/")
+        self._has_buckets = _protocol(url) in OBJECT_STORES
         try:
-            self._system, self._root = fsspec.core.url_to_fs(url)
+            # Its own instance: fsspec keeps those of before, with the keys that were in force then.
+            self._system, self._root = fsspec.core.url_to_fs(
+                url, skip_instance_cache=True, **(_PATIENCE if _protocol(url) in _S3 else {})
+            )
         except (ImportError, ValueError) as error:
-            raise InvalidQuery(f"{url} is not reached: {error}.", hint=_EXTRA) from error
+            raise InvalidQuery(f"{url} is not reached: {_sentence(error)}", hint=_how_to_install(url)) from error
+        if self._has_buckets and not self._root.strip("/"):
+            raise InvalidQuery(f"{url} names no bucket.", hint=f"Name one, as in {_protocol(url)}://acme-kb/fleet.")
 
     def read(self, path: str, limit_bytes: int) -> bytes | None:
         """Return the content of a file, None where there is none."""
@@ -138,12 +162,11 @@ class UrlPlace:
         """Write or replace a file as a whole, as object stores do."""
         try:
             with self._explained(path):
-                self._system.makedirs(self._at(str(PurePosixPath(path).parent)), exist_ok=True)
+                if not self._has_buckets:
+                    self._system.makedirs(self._at(str(PurePosixPath(path).parent)), exist_ok=True)
                 self._system.pipe_file(self._at(path), data)
         except FileNotFoundError as error:
-            raise StorageError(
-                f"{self._url} is not there: {error}.", hint="Make it first, or name another place."
-            ) from error
+            raise self._missing(error) from error
 
     def heads(self) -> list[str]:
         """Return the paths of all head files, sorted."""
@@ -151,10 +174,16 @@ class UrlPlace:
         try:
             with self._explained(HEADS):
                 found: list[Any] = self._system.find(self._at(HEADS))
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if self._has_buckets:
+                raise self._missing(error) from error
             return []
         marker = f"/{HEADS}/"
         return sorted(f"{HEADS}/{one.rpartition(marker)[2]}" for one in found if one.endswith(".json"))
+
+    def check(self) -> None:
+        """Look whether the place can be read."""
+        self.heads()
 
     @contextlib.contextmanager
     def writing(self, head: str) -> Iterator[None]:  # noqa: ARG002 - the protocol's
@@ -164,6 +193,12 @@ class UrlPlace:
     def _at(self, path: str) -> str:
         return f"{self._root.rstrip('/')}/{path}"
 
+    def _missing(self, error: FileNotFoundError) -> StorageError:
+        what = "Make the bucket" if self._has_buckets else "Make it"
+        return StorageError(
+            f"{self._url} is not there: {_sentence(error)}", hint=f"{what} first, or name another place."
+        )
+
     @contextlib.contextmanager
     def _explained(self, path: str) -> Iterator[None]:
         """Turn what a protocol raises into ``StorageError``; a missing file stays ``FileNotFoundError``."""
@@ -171,16 +206,46 @@ class UrlPlace:
             yield
         except FileNotFoundError:
             raise
+        except PermissionError as error:
+            hint = f"Who asks must be allowed to read and list what is there, who exports to write too. {self._keys()}"
+            raise StorageError(f"{self._url}/{path} is refused: {_sentence(error)}", hint=hint.rstrip()) from error
         except Exception as error:  # each protocol has errors of its own
-            hint = "Check that the place is reachable, and that you may read and write there."
-            raise StorageError(f"{self._url}/{path}: {error}.", hint=hint) from error
+            hint = f"Check that the place is reachable, and that you may read and write there. {self._keys()}"
+            raise StorageError(f"{self._url}/{path}: {_sentence(error)}", hint=hint.rstrip()) from error
+
+    def _keys(self) -> str:
+        return _KEYS if _protocol(self._url) in _S3 else ""
 
 
 def place_at(text: str, start: Path, fs: Fs, clock: Clock) -> Place:
     """Return the place that a text names: a URL, or a folder from ``start``. Raises: ``InvalidQuery``."""
+    check_place(text)
     if "://" in text:
         return UrlPlace(text)
     return FolderPlace(fs, clock, start / text)
+
+
+def check_place(text: str) -> None:
+    """Refuse a text that names no place, or has a password. Raises: ``InvalidQuery``."""
+    if fault := place_fault(text):
+        named = "The place" if "@" in text else in_quotes(text)
+        raise InvalidQuery(f"{named} {fault}.", hint="Name a folder, or a URL such as s3://acme-kb/fleet.")
+
+
+def _protocol(url: str) -> str:
+    return url.partition("://")[0].lower()
+
+
+def _how_to_install(url: str) -> str:
+    if _protocol(url) in _S3:
+        return 'Install it with `pip install "kb-memory[s3]"`.'
+    return "Install `kb-memory[fleet]`, and the package that fsspec names for this protocol."
+
+
+def _sentence(error: Exception) -> str:
+    """Return what an error says, as the end of a sentence."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return f"{said.rstrip('.')}."
 
 
 def read_part(place: Place, part: Part) -> bytes:

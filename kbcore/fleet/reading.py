@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from kbcore.store.pool import Machine
 from kbcore.store.settings_files import CONFIG, RULES, SCHEMA, name_sources, schema_of, settings_of
 from kbcore.view import database
 from kbcore.view.base_stamp import BaseStamp
-from kbcore.view.parquet import open_parts
+from kbcore.view.parquet import KINDS, open_parts
 from kbcore.view.view import View
 
 _AGAIN: Final = "Export the branch again with --force."
@@ -145,13 +145,15 @@ def opened(place: Place, head: FleetHead, machine: Machine, user: UserSettings) 
             yield Member(head, view, ExportedSettings(texts, machine, user))
 
 
-def copied(place: Place, head: FleetHead, folder: Path) -> dict[str, Sequence[str]]:
-    """Copy the parts of a head into a folder, each compared with its digest, and return them by kind.
+def copied(place: Place, head: FleetHead, folder: Path, kinds: Collection[str] = KINDS) -> dict[str, Sequence[str]]:
+    """Copy the parts of a head of these kinds into a folder, each compared with its digest, and return them by kind.
 
     Raises: ``StorageError``.
     """
     paths: dict[str, list[str]] = {}
     for number, part in enumerate(head.parts):
+        if part.kind not in kinds:
+            continue
         path = folder / f"{len(head.parts)}-{number}-{part.sha256[:16]}.parquet"
         files.write_synced(_UNSYNCED, path, read_part(place, part))
         paths.setdefault(part.kind, []).append(str(path))

@@ -19,7 +19,8 @@ from kbcore.errors.remedies import kb
 from kbcore.errors.secrets import mask_fields, masked
 from kbcore.model.graph import UNKNOWN_STATUS, Node
 from kbcore.model.rule_settings import Suppression
-from kbcore.rules import CheckReport, Violation
+from kbcore.rules import CheckReport, Violation, unresolved_reference
+from kbcore.rules.elsewhere import Elsewhere
 from kbcore.rules.registry import RULES, is_ok
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import matches
@@ -182,16 +183,20 @@ class AcceptedFaults:
         baseline: Baseline,
         reasons: Reasons = MappingProxyType({}),
         statuses: Mapping[str, str] = MappingProxyType({}),
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self._suppressions = suppressions
         self._reasons = reasons
         self._statuses = statuses
+        self._elsewhere = elsewhere
         self._left: Counter[tuple[str, str, str, tuple[str, ...]]] = Counter()
         for entry, count in baseline.items():
             self._left[entry.rule, entry.id, entry.code, entry.values[-1:]] += count
 
     def accepts(self, rule: str, key: str, source: str, *, code: str = "", target: str = "") -> bool:
         """Return whether this is accepted; each entry of the baseline accepts as many as it counts."""
+        if rule == unresolved_reference.RULE.id and self._elsewhere and self._elsewhere.has(target):
+            return True
         if _has_reason(rule, key, self._reasons) or _is_in_settings(rule, key, source, self._suppressions):
             return True
         entry = (rule, masked(key), code, (masked(target),) if target else ())

@@ -14,6 +14,7 @@ from kbcore.model.graph import Link, Node, SourceFile
 from kbcore.model.schema import Schema
 from kbcore.model.state import Change, Changes
 from kbcore.model.statuses import RETIRED, is_status
+from kbcore.rules.elsewhere import Elsewhere
 from kbcore.rules.stale_edges import StaleEdge
 from kbcore.view.tables import Likeness, files_of, needs_no_end
 
@@ -82,6 +83,8 @@ class Look(msgspec.Struct, frozen=True):
     schema: Schema
     suspect: Callable[[], list[StaleEdge]]
     has_or_had_edges: Callable[[], bool]
+    elsewhere: Elsewhere | None = None
+    """What is known of other repositories, None where the repository belongs to no fleet."""
 
     def came_or_went(self) -> set[str]:
         """Return the ids of the nodes that exist on one side alone."""

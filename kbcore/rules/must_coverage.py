@@ -28,8 +28,23 @@ where n.type = 'req' and lower(n.priority) = 'must' and not {has_status("n.statu
 """  # noqa: S608 - no text from outside
 
 
+_STATED: Final = f"""
+select from_id, type, to_id from link
+where not is_resolved and type in ({", ".join(f"'{edge}'" for edge, _, _ in _NEEDED)})
+"""  # noqa: S608 - no text from outside
+
+
 def _run(context: RuleContext) -> list[Finding]:
-    return _findings(context.near(_SQL, []))
+    rows = context.near(_SQL, [])
+    if (elsewhere := context.elsewhere) is None or all(all(row[2:]) for row in rows):
+        return _findings(rows)
+    stated = {(from_id, edge) for from_id, edge, end in context.near(_STATED, []) if elsewhere.has(end)}
+    has = stated | elsewhere.edges
+    edges = [edge for edge, _, _ in _NEEDED]
+    return _findings(
+        (id_, path, *(is_here or (id_, edge) in has for edge, is_here in zip(edges, covered, strict=True)))
+        for id_, path, *covered in rows
+    )
 
 
 def _look(look: Look) -> list[Finding]:
@@ -43,7 +58,11 @@ def _look(look: Look) -> list[Finding]:
     ]
     if not needing:
         return []
-    has = {(edge.from_id, edge.type) for edge in look.side.out_of([node.id for node in needing]) if edge.is_resolved}
+    has = {
+        (edge.from_id, edge.type)
+        for edge in look.side.out_of([node.id for node in needing])
+        if edge.is_resolved or (look.elsewhere and look.elsewhere.has(edge.to_id))
+    }
     return _findings(
         (node.id, node.path, *((node.id, edge) in has or bool(reason_in(node, aspect)) for edge, _, aspect in _NEEDED))
         for node in needing

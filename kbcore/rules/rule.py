@@ -14,6 +14,7 @@ import msgspec
 
 from kbcore.errors.remedies import kb
 from kbcore.model.schema import Schema
+from kbcore.rules.elsewhere import Elsewhere
 from kbcore.text.wording import some_of
 from kbcore.view.tables import Rows
 
@@ -108,6 +109,8 @@ class RuleContext(msgspec.Struct, frozen=True):
     """A clock for saying which rule took how long."""
     creations: Creations = lambda _: {}
     """What several changes created under one id."""
+    elsewhere: Elsewhere | None = None
+    """What is known of other repositories, None where the repository belongs to no fleet."""
     with_proposals: RuleContext | None = None
     """The same with what is only proposed, where there is any: it is left out of this one."""
 

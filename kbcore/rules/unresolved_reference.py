@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kbcore.errors.remedies import kb
+from kbcore.ids import in_other_repo
+from kbcore.rules.elsewhere import Elsewhere
 from kbcore.rules.look_ups import Edge, Look, may_lack_an_end
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_name, edge_remedy, first_file
 from kbcore.view.likeness import lookalikes
@@ -22,7 +24,7 @@ where not l.is_resolved and not {MAY_LACK_AN_END}
 def _run(context: RuleContext) -> list[Finding]:
     rows = context.near(_SQL, [])
     missing = {row[0] for row in rows if not row[5]} | {row[3] for row in rows if not row[6]}
-    return _findings(rows, lookalikes(context.rows, missing))
+    return _findings(rows, lookalikes(context.rows, missing), context.elsewhere)
 
 
 def _look(look: Look) -> list[Finding]:
@@ -35,39 +37,53 @@ def _look(look: Look) -> list[Finding]:
         return []
     named = {end for edge in waiting for end in (edge.from_id, edge.to_id)}
     there = {*look.side.nodes(named), *(id_ for id_, edge in look.side.links(named).items() if edge.is_resolved)}
-    return _findings([_row(edge, there) for edge in waiting], {})
+    return _findings([_row(edge, there) for edge in waiting], {}, look.elsewhere)
 
 
 def _row(edge: Edge, there: set[str]) -> tuple[Any, ...]:
     return edge.from_id, edge.type, edge.kind, edge.to_id, edge.files, edge.from_id in there, edge.to_id in there
 
 
-def _findings(rows: Sequence[tuple[Any, ...]], alike: dict[str, str]) -> list[Finding]:
+def _findings(rows: Sequence[tuple[Any, ...]], alike: dict[str, str], elsewhere: Elsewhere | None) -> list[Finding]:
     found = []
     for from_id, type_, kind, to_id, files, has_from, has_to in rows:
         name = edge_name(type_, kind)
         gone = [end for end, is_there in ((from_id, has_from), (to_id, has_to)) if not is_there]
+        if elsewhere and gone:
+            gone = [end for end in gone if not elsewhere.has(end)]
+            if not gone:
+                continue
         source = first_file(files)
-        hint = _hint((from_id, name, to_id), gone, alike, source)
+        hint = _hint((from_id, name, to_id), gone, alike, source, is_in_fleet=elsewhere is not None)
         here = from_id if has_from or not has_to else to_id
-        message = _message((from_id, name, to_id), gone)
+        message = _message((from_id, name, to_id), gone, elsewhere)
         values = (name, to_id if here == from_id else from_id)
         code = "" if gone else "undecided"
         found.append(Finding(here, message, hint, source, frozenset({from_id, to_id}), code, values=values))
     return found
 
 
-def _message(edge: tuple[str, str, str], gone: list[str]) -> str:
+def _message(edge: tuple[str, str, str], gone: list[str], elsewhere: Elsewhere | None) -> str:
     from_id, name, to_id = edge
     said = f"{from_id} {name} {to_id}" if name else f"{from_id} links to {to_id}"
     if not gone:
         return f"{said}, but what kind of edge that is has not been decided."
+    repos = [
+        named[0] for end in gone if elsewhere and (named := in_other_repo(end)) and named[0] not in elsewhere.repos
+    ]
+    if repos:
+        return f"{said}, but no repository {repos[0]} is in the fleet."
     return f"{said}, but there is no {' and no '.join(dict.fromkeys(gone))}."
 
 
-def _hint(edge: tuple[str, str, str], gone: list[str], alike: dict[str, str], source: str) -> str:
+def _hint(edge: tuple[str, str, str], gone: list[str], alike: dict[str, str], source: str, *, is_in_fleet: bool) -> str:
     if not gone:
         return f"{kb('sync', lead='Run')}; if it stays, state the link with a type."
+    if any(map(in_other_repo, gone)) and source:
+        what = "have that repository export to the same place"
+        if not is_in_fleet:
+            what = f"{kb('fleet', 'init', 'PLACE', lead='run')} if it names an entity of another repository"
+        return f"Correct it in the file and {kb('sync', lead='run')}, or {what}."
     near = [alike[end] for end in gone if end in alike]
     if near:
         where = (

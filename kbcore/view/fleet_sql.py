@@ -5,16 +5,19 @@ It runs in a database of its own, which reads the folders of the parts and can c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Final
 
 import msgspec
 
+from kbcore.ids import OTHER_REPO
+from kbcore.model.schema import CORE
 from kbcore.view import database
 from kbcore.view.database import Room, quoted
 from kbcore.view.parquet import ENDED, TABLES
 from kbcore.view.relations import RELATIONS
-from kbcore.view.tables import ELEMENTS, MAY_LACK_AN_END, RECORD, Columns
+from kbcore.view.tables import ELEMENTS, IS_HIDDEN, MAY_LACK_AN_END, RECORD, Columns
 
 _OWN: Final = "repo, branch"
 _SCHEMA: Final = "part"
@@ -23,10 +26,13 @@ _PART: Final[Columns] = {"path": "VARCHAR", "repo": "VARCHAR", "branch": "VARCHA
 
 
 def _other(end: str) -> str:
-    """Return the repository that an end of a link names, null where it names none: ``REPO:ID``."""
+    """Return the repository that an end of a link names, null where it names none: as ``ids.in_other_repo``.
+
+    A name without a slash counts where such a repository is asked.
+    """
     name = f"split_part({end}, ':', 1)"
-    is_named = f"length({end}) > length({name}) + 1 and (contains({name}, '/') or {name} in (select repo from asked))"
-    return f"case when {is_named} then {name} end"
+    is_asked = f"length({end}) > length({name}) + 1 and {name} in (select repo from asked)"
+    return f"case when regexp_full_match({end}, '{OTHER_REPO}') or {is_asked} then {name} end"
 
 
 def _own_id(end: str) -> str:
@@ -34,20 +40,60 @@ def _own_id(end: str) -> str:
 
 
 _ENDS: Final = f"""
-select repo, branch, type, nullif(kind, '') as kind, coalesce({_other("from_id")}, repo) as from_repo,
+select repo, branch, type, kind, coalesce({_other("from_id")}, repo) as from_repo,
   coalesce({_own_id("from_id")}, from_id) as from_id, coalesce({_other("to_id")}, repo) as to_repo,
   coalesce({_own_id("to_id")}, to_id) as to_id, files
 from {_SCHEMA}.link where not is_resolved and not {MAY_LACK_AN_END}
 """
+_MEANT: Final[Columns] = {
+    "from_type": "VARCHAR",
+    "to_type": "VARCHAR",
+    "type": "VARCHAR",
+    "kind": "VARCHAR",
+    "is_reversed": "BOOLEAN",
+}
+"""The edge that a link without a type means, by the types of what it leads from and to."""
+
+
+def _decided(name: str) -> str:
+    """Return a column of an edge ``e``; one without a type is the edge that the types of its ends mean."""
+    return f"case when e.type = '' then coalesce(m.{name}, e.{name}) else e.{name} end as {name}"
+
+
+def _turned(name: str) -> str:
+    """Return a column of the one end of an edge ``e``, which is that of the other where it is meant the other way."""
+    other = name.replace("from_", "to_") if name.startswith("from_") else name.replace("to_", "from_")
+    return f"case when m.is_reversed then e.{other} else e.{name} end as {name}"
+
+
+_IS_MEANT: Final = "left join meant m on e.type = '' and m.from_type = f.type and m.to_type = t.type"
 _ACROSS: Final = f"""
 create view across as
-with ends as ({_ENDS}), entities as (select distinct repo, id from {_SCHEMA}.node)
-select e.* exclude (files), f.id is not null and t.id is not null as is_resolved, e.files
+with ends as ({_ENDS}), entities as (select repo, id, min(type) as type from {_SCHEMA}.node group by all)
+select e.repo, e.branch, {_decided("type")}, nullif({_decided("kind").removesuffix(" as kind")}, '') as kind,
+  {_turned("from_repo")}, {_turned("from_id")}, {_turned("to_repo")}, {_turned("to_id")},
+  f.id is not null and t.id is not null as is_resolved, e.files
 from ends e left join entities f on f.repo = e.from_repo and f.id = e.from_id
-  left join entities t on t.repo = e.to_repo and t.id = e.to_id
+  left join entities t on t.repo = e.to_repo and t.id = e.to_id {_IS_MEANT}
 where e.from_repo <> e.repo or e.to_repo <> e.repo
 """
 """Edges of which an end is in another repository. ``is_resolved``: both ends are there, in any branch that is asked."""
+
+_GRAPH: Final = f"""
+create view node as select {_OWN}, repo || ':' || id as id, n.* exclude ({_OWN}, id)
+from {_SCHEMA}.node n where not ({IS_HIDDEN});
+create view link as
+with ends as (select l.* exclude (from_id, to_id),
+    case when {_other("from_id")} is null or is_resolved then repo || ':' || from_id else from_id end as from_id,
+    case when {_other("to_id")} is null or is_resolved then repo || ':' || to_id else to_id end as to_id
+  from {_SCHEMA}.link l)
+select {_decided("type")}, {_decided("kind")}, {_turned("from_id")}, {_turned("to_id")},
+  e.repo || ':' || e.id as id, e.is_resolved or (f.id is not null and t.id is not null) as is_resolved,
+  e.* exclude (type, kind, from_id, to_id, id, is_resolved)
+from ends e left join node f on f.id = e.from_id left join node t on t.id = e.to_id {_IS_MEANT};
+"""
+"""The graph of all repositories, in the columns of a view: an id begins with its repository, and edges across are
+resolved where both their ends are there. One branch of each repository is expected."""
 
 
 class BranchParts(msgspec.Struct, frozen=True):
@@ -59,8 +105,12 @@ class BranchParts(msgspec.Struct, frozen=True):
     at: int | None = None
 
 
-def open_branches(branches: Sequence[BranchParts], folders: Sequence[str]) -> database.Connection:
+def open_branches(
+    branches: Sequence[BranchParts], folders: Sequence[str], *, is_graph: bool = False
+) -> database.Connection:
     """Return a database with the relations of ``relations.py`` over the parts of all these branches.
+
+    With ``is_graph`` it has the tables ``node`` and ``link`` as well, with the entities and edges of all.
 
     Raises: ``ViewDamaged`` where a part cannot be read.
     """
@@ -79,6 +129,7 @@ def open_branches(branches: Sequence[BranchParts], folders: Sequence[str]) -> da
             connection.hold(
                 "asked", {"repo": "VARCHAR"}, None, ({"repo": name} for name in {one.repo for one in branches})
             )
+            connection.hold("meant", _MEANT, None, _meant())
             connection.hold("as_of", {"repo": "VARCHAR", "branch": "VARCHAR", "seq": "BIGINT"}, None, past)
             for kind, table in TABLES.items():
                 _create(connection, table, [path for one in branches for path in one.paths.get(kind, ())])
@@ -86,10 +137,17 @@ def open_branches(branches: Sequence[BranchParts], folders: Sequence[str]) -> da
                 cells = relation.select.removeprefix("select ").removesuffix(relation.origin)
                 connection.execute(f"create view {relation.name} as select {_OWN}, {cells}{_SCHEMA}.{relation.origin}")
             connection.execute(_ACROSS)
+            if is_graph:
+                connection.execute(_GRAPH)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _meant() -> Iterator[dict[str, str | bool]]:
+    for from_type, to_type in product(CORE.entities, repeat=2):
+        yield dict(zip(_MEANT, (from_type, to_type, *CORE.bare_edge(from_type, to_type)), strict=True))
 
 
 def _create(connection: database.Connection, table: str, paths: Sequence[str]) -> None:

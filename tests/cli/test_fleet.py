@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from xml.etree import ElementTree as ET
+
 import pytest
 
 from kbcli.invocation import exits
 from kbcore.errors import StorageError
+from tests.support.processes.cli import write
+from tests.support.repository.project import document, req
 
 
 def test_an_export_says_what_it_wrote(kb, synced):
@@ -103,7 +108,12 @@ def test_a_damaged_repository_is_named_and_fails_the_command(kb, fleet):
 
 
 def test_a_place_must_be_named_and_have_something(kb, fleet, user):
-    assert "Nothing that is meant" in kb("fleet", "status", "--repo", "other/*").err
+    ran = kb("fleet", "status", "--repo", "acme/pya")
+    assert "Nothing of the repository 'acme/pya' is in" in ran.err
+    assert "Did you mean 'acme/pay'?" in ran.err
+    ran = kb("--branch", "dev", "fleet", "status")
+    assert "the branch 'dev'" in ran.err
+    assert "Nothing was exported to elsewhere." in kb("fleet", "status", "--place", "elsewhere").err
     user.delenv("KB_FLEET")
     assert "--place" in kb("fleet", "status").err
 
@@ -112,3 +122,149 @@ def test_a_point_must_be_a_time(kb, fleet):
     assert "is no time" in kb("fleet", "query", "--at", "12").err
     assert kb("fleet", "query", "--at", "2020-01-01", "--json").json["rows"] == []
     assert kb("fleet", "query", "--at", "now", "--json").json["rows"]
+
+
+@pytest.fixture
+def linked(kb, synced, user, tmp_path):
+    """Two repositories: the second one names requirements of the first, one of which is not there."""
+    kb("export", "--parquet", "place", "--repo", "acme/api")
+    write(
+        synced,
+        {
+            "docs/requirements/web.md": req("REQ-WEB", depends_on="[acme/api:REQ-1, acme/api:REQ-999]"),
+            "docs/tests/web.md": document("T-WEB", title="Web", status="active", links="[acme/api:REQ-1]"),
+        },
+    )
+    kb("sync")
+    kb("export", "--parquet", "place", "--repo", "acme/web")
+    user.setenv("KB_FLEET", str(synced / "place"))
+    return synced / "place"
+
+
+def test_impact_names_what_rests_on_an_entity_in_other_repositories(kb, linked):
+    for format_ in ("table", "tsv", "jsonl", "csv", "markdown", "json"):
+        said = kb("fleet", "impact", "acme/api:REQ-1", "--elsewhere", "--format", format_).out
+        assert "REQ-WEB" in said
+        assert "T-WEB" in said
+        assert "acme/web" in said
+
+
+def test_impact_is_narrowed_and_bounded(kb, linked):
+    whole = kb("fleet", "impact", "acme/api:REQ-1", "--json").json
+    assert whole["entity"]["repo"] == "acme/api"
+    assert {row["repo"] for row in whole["rows"]} == {"acme/api", "acme/web"}
+    some = kb("fleet", "impact", "acme/api:REQ-1", "--repo", "*/web", "--limit", "1", "--json").json
+    assert [row["repo"] for row in some["rows"]] == ["acme/web"]
+    assert some["total"] == 2
+    assert "affects nothing" in kb("fleet", "impact", "acme/web:T-WEB", "--elsewhere", "--repo", "x").err
+
+
+def test_what_impact_cannot_answer_is_said(kb, linked):
+    for words, status, said in (
+        (("acme/api:REQ-01",), 64, "Did you mean 'REQ-1'"),
+        (("acme/apy:REQ-1",), 64, "Did you mean 'acme/api'"),
+        (("REQ-1",), 2, "is no REPO:ID"),
+        (("acme/api:",), 2, "is no REPO:ID"),
+        (("acme/api:REQ-1", "--depth", "0"), 2, "--depth"),
+        (("acme/api:REQ-1", "--at", "12"), 2, "is no time"),
+        (("acme/api:REQ-1", "--format", "xml"), 2, "is none of"),
+    ):
+        ran = kb("fleet", "impact", *words)
+        assert ran.status == status
+        assert said in ran.err
+
+
+def test_a_check_has_the_formats_of_other_programs(kb, linked):
+    only = ("fleet", "check", "--rule", "unresolved-reference")
+    ran = kb(*only, "--format", "sarif")
+    assert ran.status == exits.VIOLATIONS
+    runs = json.loads(ran.out)["runs"]
+    assert [one["automationDetails"]["id"] for one in runs] == ["acme/api@main", "acme/web@main"]
+    own = [one["message"]["text"] for one in runs[1]["results"] if "REQ-WEB" in one["message"]["text"]]
+    assert len(own) == 1
+    assert own[0].startswith("REQ-WEB depends_on acme/api:REQ-999, but there is no acme/api:REQ-999. Correct it")
+    suites = ET.fromstring(kb(*only, "--format", "junit").out)
+    assert any("REQ-999" in one.get("name") for one in suites.iter("testcase"))
+    assert "acme/web@main unresolved-reference" in {one.get("name") for one in suites}
+    rows = kb(*only, "--json").json["rows"]
+    assert ("acme/web", "REQ-WEB") in {(row["repo"], row["id"]) for row in rows}
+    assert not [row for row in rows if "acme/api:REQ-1" in row["message"]]
+
+
+def test_coverage_counts_what_another_repository_tests(kb, linked):
+    found = kb("fleet", "coverage", "--repo", "acme/api", "--by", "requirement", "--json").json["rows"]
+    assert "acme/web:T-WEB" in next(row for row in found if row["id"] == "REQ-1")["verified"]
+
+
+SUBCOMMANDS = (
+    ("status",),
+    ("check", "--fail-on", "never"),
+    ("query",),
+    ("search", "log"),
+    ("coverage",),
+    ("impact", "acme/api:REQ-1"),
+    ("sql", "select repo from entity"),
+)
+
+
+@pytest.mark.slow
+def test_every_command_takes_a_place_repositories_and_a_branch(kb, linked, user):
+    user.delenv("KB_FLEET")
+    user.setenv("KB_BRANCH", "elsewhere")  # of one repository: no branch of a fleet
+    for words in SUBCOMMANDS:
+        found = kb("fleet", *words, "--place", "place", "--repo", "*/web", "--json")
+        assert found.status == 0
+        assert "acme/web" in found.out
+        if words[0] != "impact":
+            assert '"acme/api"' not in found.out
+            ran = kb("fleet", *words, "--place", "place", "--repo", "acme/wep")
+            assert "Did you mean 'acme/web'" in ran.err
+        ran = kb("--branch", "mian", "fleet", *words, "--place", "place")
+        assert ran.status == 64
+        assert "Did you mean 'main'" in ran.err
+        assert kb("--branch", "m*", "fleet", *words, "--place", "place").status == 0
+
+
+@pytest.mark.slow
+def test_every_command_asks_the_others_where_a_repository_is_damaged(kb, linked):
+    (linked / "heads" / "repo=acme%2Fweb" / "branch=main.json").write_bytes(b"{")
+    for words in SUBCOMMANDS:
+        ran = kb("fleet", *words, "--json")
+        assert ran.status == StorageError.exit_status
+        assert [one["repo"] for one in ran.json["failures"]] == ["acme/web"]
+        assert "acme/api" in ran.out or words[0] == "check"
+
+
+@pytest.mark.slow
+def test_every_question_about_the_past_takes_a_time(kb, linked):
+    for words in SUBCOMMANDS[2:]:
+        assert "is no time" in kb("fleet", *words, "--at", "REQ-1").err
+        assert kb("fleet", *words, "--at", "now").status == 0
+
+
+def test_coverage_shows_what_lacks_an_aspect(kb, linked):
+    for by, count in (("requirement", 2), ("repo", 2)):
+        found = kb("fleet", "coverage", "--by", by, "--lacks", "verified", "--json").json
+        assert len(found["rows"]) <= found["total"]["requirements"]
+        assert len(found["rows"]) >= count
+        assert "REQ-1" not in {row["id"] for row in found["rows"] if by == "requirement" and row["repo"] == "acme/api"}
+    assert "verified" in kb("fleet", "coverage", "--lacks", "tested").err
+
+
+@pytest.mark.slow
+def test_a_question_that_every_repository_refuses_is_refused_once(kb, linked):
+    for words, status, said in (
+        (("query", "reqq"), 2, "There is no entity type 'reqq'. Did you mean 'req'?"),
+        (("query", "--where", "nope=1"), 2, "Entities have no 'nope'"),
+        (("query", "--has", "verifed_by"), 2, "Did you mean 'verified_by'?"),
+        (("check", "--rule", "orphan"), 64, "There is no rule 'orphan'. Did you mean 'orphans'?"),
+        (("coverage", "--where", "nope=1"), 2, "Entities have no 'nope'"),
+    ):
+        ran = kb("fleet", *words)
+        assert ran.status == status
+        assert said in " ".join(ran.err.replace("hint: ", "").split())
+        assert ran.err.count("nope") + ran.err.count("acme") <= 1
+
+
+def test_nothing_that_matches_is_said(kb, linked):
+    assert "Nothing matches. 2 branches asked." in kb("fleet", "query", "--tag", "nope").err

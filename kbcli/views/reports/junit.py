@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 from xml.etree import ElementTree as ET
 
@@ -23,12 +24,25 @@ _NO_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\ufff
 
 def text(content: ReportContent) -> str:
     """Return the report as one XML document."""
+    suites = _suites(content)
+    suites += [_suite("stated-last", list(map(_stated_last, content.stated_last)))] * bool(content.stated_last)
+    suites += [_suite("not-checked", list(map(_not_checked, content.not_checked)))] * bool(content.not_checked)
+    return _document(suites)
+
+
+def text_of_many(contents: Mapping[str, ReportContent]) -> str:
+    """Return reports as one XML document, in which the name of a suite begins with that of its report."""
+    return _document([suite for name, one in contents.items() for suite in _suites(one, f"{name} ")])
+
+
+def _suites(content: ReportContent, prefix: str = "") -> list[ET.Element]:
     found: dict[str, list[Violation]] = {run.id: [] for run in content.report.rules}
     for one in content.report.violations:
         found[one.rule].append(one)
-    suites = [_suite(run.id, _cases(content, run, found[run.id])) for run in content.report.rules]
-    suites += [_suite("stated-last", list(map(_stated_last, content.stated_last)))] * bool(content.stated_last)
-    suites += [_suite("not-checked", list(map(_not_checked, content.not_checked)))] * bool(content.not_checked)
+    return [_suite(_safe(f"{prefix}{run.id}"), _cases(content, run, found[run.id])) for run in content.report.rules]
+
+
+def _document(suites: list[ET.Element]) -> str:
     top = ET.Element("testsuites", {"name": "kb check", **_totals(suites)})
     top.extend(suites)
     ET.indent(top)

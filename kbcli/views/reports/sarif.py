@@ -30,6 +30,15 @@ _DIGITS: Final = 32
 
 def text(content: ReportContent) -> str:
     """Return the report as one SARIF log with one run."""
+    return _log([_run(content)])
+
+
+def text_of_many(contents: Mapping[str, ReportContent]) -> str:
+    """Return reports as one SARIF log with a run for each; the name of a report is that of its automation."""
+    return _log([_run(one) | {"automationDetails": {"id": escape_controls(name)}} for name, one in contents.items()])
+
+
+def _run(content: ReportContent) -> dict[str, Any]:
     rules = {run.id: index for index, run in enumerate(content.report.rules)}
     not_run = [run for run in content.report.rules if run.status == "not_run"]
     invocation: dict[str, Any] = {"executionSuccessful": not not_run}
@@ -38,7 +47,7 @@ def text(content: ReportContent) -> str:
         invocation["toolExecutionNotifications"] = notes
     properties = {"branch": escape_controls(content.branch), "seq": content.seq, "fixed": content.fixed}
     described = [_rule(run, content) for run in content.report.rules]
-    return log_text(described, _results(content, rules), invocation, properties)
+    return _run_of(described, _results(content, rules), invocation, properties)
 
 
 def log_text(
@@ -48,6 +57,15 @@ def log_text(
     properties: Mapping[str, Any] | None = None,
 ) -> str:
     """Return a SARIF log with one run of KB, of these rules, results and invocation as SARIF has them."""
+    return _log([_run_of(rules, results, invocation, properties)])
+
+
+def _run_of(
+    rules: Sequence[Mapping[str, Any]],
+    results: Sequence[Mapping[str, Any]],
+    invocation: Mapping[str, Any],
+    properties: Mapping[str, Any] | None,
+) -> dict[str, Any]:
     run = {
         "tool": {"driver": {"name": "KB", "version": __version__, "rules": rules}},
         "invocations": [invocation],
@@ -55,8 +73,11 @@ def log_text(
         "columnKind": "unicodeCodePoints",
         "results": results,
     }
-    run |= {"properties": properties} if properties else {}
-    return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, 2) + "\n"
+    return run | ({"properties": properties} if properties else {})
+
+
+def _log(runs: Sequence[Mapping[str, Any]]) -> str:
+    return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": runs}, 2) + "\n"
 
 
 def place(path: str, region: Mapping[str, int]) -> dict[str, Any]:

@@ -58,6 +58,7 @@ GOOD: list[dict[str, Any]] = [
     {"extractors": {"scip": {"paths": ["**/*.scip"], "root": "", "ignore": ["gen/**"]}}},
     {"codeowners": False},
     {"search": {"meaning": "on"}},
+    {"fleet": {"place": "s3://acme/kb", "repo": None}},
     {"defaults": [{"paths": "a/**", "types": ["req"], "owner": "@a", "tags": ["x"], "attributes": {"team": 1}}]},
     {"ruleParams": {"own": {"most": 3, "names": ["a", 1, True]}}},
 ]
@@ -97,6 +98,9 @@ WRONG: list[dict[str, Any]] = [
     {"share": {"actors": ["*", "!secretive"]}},
     {"share": {"types": "!note"}},
     {"staged": {"symbols": 1}},
+    {"fleet": {"place": 1}},
+    {"fleet": {"repo": ""}},
+    {"fleet": {"places": "a"}},
     {"results": 1},
     {"codeowners": "docs/CODEOWNERS"},
     {"search": {"meaning": True}},

@@ -1,0 +1,38 @@
+"""A fleet in words: what was set up, and who may read it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from kbcore.text.wording import some_of
+
+if TYPE_CHECKING:
+    from kbcore.config.settings import ShareSettings
+    from kbcore.fleet.setting_up import SetUp
+
+_READERS: Final = {
+    "everybody": "everybody on this machine",
+    "group": "the group of the folder",
+    "owner": "only its owner",
+    "unknown": "whoever the rights of the place let in",
+}
+_NAMED: Final = 5
+
+
+def set_up_lines(found: SetUp, share: ShareSettings, settings: str) -> Iterator[str]:
+    """Yield what a user has to know of the fleet of a repository, a sentence or two a line."""
+    were = f"{'was' if len(found.written) == 1 else 'were'} written to {settings}; commit it"
+    verb = were if found.written else f"is set in {settings}"
+    yield f"{' and '.join(found.written) or 'fleet.place'} {verb}. {found.repo} exports to {found.place}."
+    who = _READERS[found.readers]
+    yield f"Whoever may read the place reads all that is exported there: {who}."
+    if {*share.actors, *share.types} == {"*"}:
+        yield "Of this repository that is everything, with its history, its settings, and the names of who wrote what."
+    else:
+        shared = f"actors {some_of(share.actors, _NAMED)}, types {some_of(share.types, _NAMED)}"
+        yield f"Of this repository that is what `share` allows ({shared}), without history."
+    if found.needs_ignoring:
+        yield "The place is inside of the worktree, and git does not ignore it: add it to .gitignore."
+    yield "Next: `kb export --fleet` exports what is new. In CI: `kb export --fleet --as BRANCH --no-history`;"
+    yield "  `kb init --github` writes a workflow that does it for a place on S3."
