@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kbcli.terminal import tables
+from kbcli.views.matrix import matrix_row, numbers
 from kbcore.model.schema import ASPECTS
 from kbcore.pages.branch_report import BranchReport
 from kbcore.query.coverage import CoverageGroup, Tally
@@ -42,6 +43,9 @@ def markdown(report: BranchReport) -> Iterator[str]:
             for one in holes
         ],
     )
+    for one in report.matrices:
+        yield f"\n## {tables.markdown_text(one.asked.title)}\n\n{numbers(one.found)}\n\n"
+        yield from _table(("ID", "LEADS TO", "TITLE"), [matrix_row(row) for row in one.found.rows])
     yield "\n## Violations\n\n" if report.check.violations else ""
     yield from _table(
         ("SEVERITY", "RULE", "ID", "MESSAGE"),
