@@ -21,7 +21,7 @@ from kbweb.rendering import day, render
 
 MAX_IN_PICTURE: Final = 30
 """Entities of a picture of a report, which has many."""
-MAX_CELLS: Final = 20
+MAX_CELLS: Final = 10
 """Entities that one cell of the table of requirements names."""
 
 _REPEATED: Final = (("updated_at", "created_at"), ("text_ref", "source"), ("name", "id"))

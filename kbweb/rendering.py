@@ -32,6 +32,7 @@ def _environment() -> Environment:
         "count": pluralize,
         "percent": percent,
         "day": day,
+        "number": "{:,}".format,
     }
     return environment
 

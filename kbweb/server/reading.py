@@ -133,11 +133,11 @@ class Reader:
         self._pool.close()
 
     def warm(self) -> None:
-        """Let a thread find the summary of the head, so that the first request need not. That one shows a failure."""
+        """Let a thread find what pages of the head need, so that no request has to. A request shows a failure."""
 
         def find() -> None:
             with suppress(KBError, Stopped, TimeOver), done_for(self.work):
-                self.read("", self.summary)
+                self.read("", self.groups)
 
         self.threads.submit(find)
 
@@ -202,8 +202,11 @@ class Reader:
 
     def _once(self, key: tuple[Any, ...], state: State, find: Callable[[], T]) -> T:
         """Return what is kept under a key, or what ``find`` returns, which is then kept. Raises: what that raises."""
+        known: T | None = self._kept(key, state)
+        if known is not None:
+            return known
         with self._gate:
-            known: T | None = self._kept(key, state)
+            known = self._kept(key, state)
             if known is not None:
                 return known
             found = find()
