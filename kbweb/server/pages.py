@@ -16,7 +16,6 @@ from markupsafe import Markup
 from kbcore.checks import descriptions
 from kbcore.errors import InvalidQuery, NotFound, Problem
 from kbcore.limits import MAX_TRAVERSAL_DEPTH
-from kbcore.model.graph import Node, is_proposed
 from kbcore.model.renames import joined
 from kbcore.model.schema import ASPECTS
 from kbcore.model.state import Draft
@@ -38,7 +37,7 @@ from kbcore.query.drawing import MAX_NODES, svg
 from kbcore.query.former import called, with_present_ids
 from kbcore.query.matrix import MatrixRequest, check_matrix, read_matrix
 from kbcore.query.section import Section, SectionRequest, section
-from kbcore.query.subject import Subject
+from kbcore.query.subject import subject_of_node
 from kbcore.store import branches
 from kbcore.store.history.compare import differences_from
 from kbcore.store.history.log import Selection, log, missing, operations_from, record_facts
@@ -251,7 +250,7 @@ def entities(ask: Ask, state: State) -> Page:
     found = search(
         workspace, state.branch.store, state.branch.name, view, msgspec.structs.replace(checked, at=state.at)
     )
-    subjects = [_subject(node) for node in found.entities]
+    subjects = [subject_of_node(node) for node in found.entities]
     values = {
         "found": subjects,
         "total": found.total,
@@ -274,7 +273,7 @@ def suggest(ask: Ask, state: State) -> Page:
     found = search(branch.workspace, branch.store, branch.name, state.recorded, query)
     exact = state.view.nodes([words])
     nodes = [*exact, *(node for node in found.entities if node.id != words)][:SUGGESTED]
-    subjects = [_subject(node) for node in nodes]
+    subjects = [subject_of_node(node) for node in nodes]
     return Page("suggest", "Search", {"found": subjects, "total": max(found.total, len(nodes)), "words": words})
 
 
@@ -437,11 +436,6 @@ def _seq(text: str) -> int:
     if not is_seq(text):
         raise NotFound(f"{in_quotes(text)} is no record.", hint="A record is named by its seq, such as 12.")
     return int(text)
-
-
-def _subject(node: Node) -> Subject:
-    title, status, owner = (str(node.fields.get(name) or "") for name in ("title", "status", "owner"))
-    return Subject(node.id, node.type, title, status, owner, is_proposed(node))
 
 
 def _point(branch: Branch, text: str) -> When | None:
