@@ -238,3 +238,18 @@ def test_what_does_not_fit_is_left_out_in_steps_and_the_report_says_so(kb, synce
 def test_options_that_cannot_be_meant_are_refused(kb, synced, words):
     assert kb("report", *words).status == 2
     assert not (synced / "kb-report").exists()
+
+
+@pytest.mark.slow
+def test_5000_entities_with_edges_have_a_report_of_at_most_5_mb_with_a_page_of_each(kb, synced):
+    entities = [
+        {"id": f"R-{at:04d}", "type": "req", "title": f"Requirement {at} of the shop and its parts", "status": "open",
+         "owner": "ana", "tags": ["shop"], "priority": "should"}
+        for at in range(4_990)
+    ]  # fmt: skip
+    edges = [{"type": "depends_on", "from": f"R-{at:04d}", "to": f"R-{at // 3:04d}"} for at in range(1, 4_990)]
+    write(synced, {"c.json": json.dumps({"entities": entities, "edges": edges})})
+    assert kb("apply", "c.json").status == 0
+    text = report_of(kb, synced)
+    assert len(text.encode()) <= web_report.MAX_BYTES
+    assert {f"e/{one['id']}" for one in entities} <= {*Page(text).ids}
