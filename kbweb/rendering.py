@@ -29,7 +29,7 @@ def _environment() -> Environment:
         "lines": escape_lines,
         "shown": shown,
         "commands": commands,
-        "count": pluralize,
+        "count": count,
         "percent": percent,
         "day": day,
         "number": "{:,}".format,
@@ -64,6 +64,11 @@ def shown(value: Any) -> str:
 def commands(text: str) -> Markup:
     """Return a sentence as a reader sees it, in which what is between two backticks is code."""
     return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(shown(text)))))  # noqa: S704 - it was escaped
+
+
+def count(number: int, noun: str) -> str:
+    """Return ``1 file`` or ``2,000 files``."""
+    return f"{number:,} {pluralize(number, noun).partition(' ')[2]}"
 
 
 def percent(value: float | None) -> str:

@@ -133,11 +133,11 @@ class Reader:
         self._pool.close()
 
     def warm(self) -> None:
-        """Let a thread find what pages of the head need, so that no request has to. A request shows a failure."""
+        """Let a thread find the summary of the head, so that the first request need not. That one shows a failure."""
 
         def find() -> None:
             with suppress(KBError, Stopped, TimeOver), done_for(self.work):
-                self.read("", self.groups)
+                self.read("", self.summary)
 
         self.threads.submit(find)
 
