@@ -1,6 +1,6 @@
 # `make` lists what there is. Everything runs in .venv, which is set up on first use.
 .DEFAULT_GOAL := help
-.PHONY: help setup prolog demo test quick conformance check fault soak bench bench-peers bench-guard docs bundle clean
+.PHONY: help setup prolog demo test quick conformance check fault soak bench bench-peers bench-guard docs pictures bundle clean
 SHELL := /bin/sh
 
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
@@ -63,6 +63,9 @@ bench-guard: $(READY) prolog ## fail when a ratio is more than 40 % worse than t
 
 docs: $(READY) ## regenerate the generated parts of the documentation
 	@$(BIN)/python -m tests.support.docs.regenerate_docs
+
+pictures: $(READY) ## take the pictures of docs/see.md again (needs Chromium)
+	@$(BIN)/python -m tests.support.docs.pictures
 
 bundle: $(READY) ## pack dist/kb-memory.mcpb, which Claude Desktop and others install
 	@$(BIN)/python -m tests.support.docs.agent_files dist/kb-memory.mcpb

@@ -17,15 +17,16 @@ from kbcore.query.section import Arrow, Section
 from kbcore.query.subject import Subject
 from kbcore.rules import Violation
 from kbweb.links import Links
-from kbweb.rendering import render
+from kbweb.rendering import day, render
 
 MAX_IN_PICTURE: Final = 30
 """Entities of a picture of a report, which has many."""
-MAX_CELLS: Final = 20
+MAX_CELLS: Final = 10
 """Entities that one cell of the table of requirements names."""
 
 _REPEATED: Final = (("updated_at", "created_at"), ("text_ref", "source"), ("name", "id"))
 """Fields that are not shown where they say the same as another one."""
+_TIMES: Final = frozenset({"created_at", "updated_at"})
 _HIDDEN_FIELDS: Final = frozenset({"id", "title", "type", "status", "version", "contested", "links"})
 
 
@@ -106,6 +107,14 @@ def _cell(one: Requirement, aspect: str) -> Cell:
     )
 
 
+class TypeNames(msgspec.Struct, frozen=True):
+    """The entities of a type: how many there are, and the names of the first ones."""
+
+    type: str
+    total: int
+    names: list[Subject]
+
+
 class _Shown(msgspec.Struct, frozen=True):
     """The page of an entity, as its template takes it."""
 
@@ -126,7 +135,11 @@ def entity_html(page: EntityPage, links: Links, detail: Detail = WHOLE, text: st
     """Return the page of an entity; ``text`` is that of its document."""
     skipped = {*_HIDDEN_FIELDS, "attributes", "metadata"}
     skipped |= {name for name, same in _REPEATED if page.facts.get(name) == page.facts.get(same)}
-    fields = [(name, value) for name, value in page.facts.items() if name not in skipped]
+    fields = [
+        (name, f"{day(value)} UTC" if name in _TIMES else value)
+        for name, value in page.facts.items()
+        if name not in skipped
+    ]
     fields += [
         (name if prefix == "attributes" else f"{prefix}.{name}", value)
         for prefix in ("attributes", "metadata")
@@ -163,9 +176,9 @@ def _picture(page: EntityPage, links: Links) -> Markup:
     return Markup(svg(section, page.subject.id, links.entity, label))  # noqa: S704 - it escapes its texts
 
 
-def by_type(pages: Iterable[EntityPage]) -> list[tuple[str, list[EntityPage]]]:
-    """Return pages by the type of their entities."""
-    found: dict[str, list[EntityPage]] = {}
-    for page in pages:
-        found.setdefault(page.subject.type, []).append(page)
-    return sorted(found.items())
+def by_type(names: Iterable[Subject], most: int | None = None) -> list[TypeNames]:
+    """Return the names of entities by their type; of each type at most so many are named (None: all)."""
+    found: dict[str, list[Subject]] = {}
+    for one in names:
+        found.setdefault(one.type, []).append(one)
+    return [TypeNames(type_, len(them), them[:most]) for type_, them in sorted(found.items())]

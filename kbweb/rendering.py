@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from kbcore.text.escaping import escape_controls, escape_lines
 from kbcore.text.wording import pluralize
+
+_COMMAND: Final = re.compile(r"`([^`]+)`")
 
 
 @cache
@@ -22,7 +25,15 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"lines": escape_lines, "shown": shown, "count": pluralize, "percent": percent, "day": day}
+    environment.filters |= {
+        "lines": escape_lines,
+        "shown": shown,
+        "commands": commands,
+        "count": count,
+        "percent": percent,
+        "day": day,
+        "number": "{:,}".format,
+    }
     return environment
 
 
@@ -48,6 +59,16 @@ def shown(value: Any) -> str:
     if isinstance(value, dict):
         return "; ".join(f"{shown(key)}: {shown(one)}" for key, one in value.items())
     return escape_controls(str(value))
+
+
+def commands(text: str) -> Markup:
+    """Return a sentence as a reader sees it, in which what is between two backticks is code."""
+    return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(shown(text)))))  # noqa: S704 - it was escaped
+
+
+def count(number: int, noun: str) -> str:
+    """Return ``1 file`` or ``2,000 files``."""
+    return f"{number:,} {pluralize(number, noun).partition(' ')[2]}"
 
 
 def percent(value: float | None) -> str:

@@ -47,7 +47,7 @@ def run(
     """
     from kbcli.invocation.bounds import check_format, table_format
     from kbcli.invocation.points import read_as_of, refuse_empty
-    from kbcli.messages.options import placed
+    from kbcli.messages.options import OPTIONS, placed
     from kbcli.views.matrix import show
     from kbcore.query import UNREAD, Query, parse_each, parse_where, refuse
     from kbcore.query.matrix import ALL_ROWS, MatrixRequest
@@ -62,7 +62,7 @@ def run(
     rows = Query(type=type_, tags=tuple(tag or ()), status=status or "", path=tuple(path or ()), where=conditions)
     wanted = MatrixRequest(rows, tuple(steps), to, ("no",) if holes else (), limit=ALL_ROWS)
     opened = session.open_to_read()
-    with placed(session.output):
+    with placed(session.output, {**OPTIONS, "steps": "EDGE...", "to": "--to"}):
         (found, seq), files = read_as_of(opened, at, lambda view, seq: (_read(opened, view, seq, wanted), seq))
     if session.output.is_json:
         session.output.document({"branch": opened.branch} | files.as_json() | found.as_json())

@@ -9,9 +9,10 @@ import typer
 from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kbcli.invocation.context import Opened, Session
     from kbcore.pages.branch_report import BranchReport
-    from kbcore.text.code_owners import CodeOwners
     from kbcore.view.view import View
 
 _DEFAULT: Final = "kb-report"
@@ -27,6 +28,14 @@ def run(
     since: Annotated[
         str, typer.Option("--since", metavar="POINT", help="Also show what changed since then.", show_default=False)
     ] = "",
+    matrix: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--matrix",
+            metavar="WORDS",
+            help="Also show a matrix: TYPE EDGE... [TYPE], as one word; may be repeated.",
+        ),
+    ] = None,
     format_: Annotated[Literal["html", "md", "json"], typer.Option("--format", help="Output format.")] = "html",
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is no report.")] = False,
 ) -> None:
@@ -34,19 +43,26 @@ def run(
 
     The file needs no network and no server. A report that would be larger than 5 MB has fewer details, and says so. In
     a folder the report is index.html, and badge.svg shows how many requirements are verified. The rules are run with
-    what the files say now, as `kb check` does; a POINT is what `kb diff --help` says.
+    what the files say now, as `kb check` does; a POINT is what `kb diff --help` says. A matrix has the entities of a
+    type and what the edges of a path lead to, such as 'req specified_by covered_by test'; ^EDGE goes against one.
     """
     from kbcli.invocation.bounds import check_format
     from kbcli.invocation.points import refuse_empty
+    from kbcli.messages.options import placed
     from kbcore.errors import FilesUnknown
     from kbcore.limits import FILES_CHECK_S
+    from kbweb.report import MAX_PAGES
 
     session = session_of(ctx)
     refuse_empty(ctx)
     check_format(format_, {"html", "json"}, is_json=session.output.is_json)
     opened = session.open_to_read()
-    of_files = opened.code_owners()
-    report, files = opened.read(lambda view: _read(opened, view, since, of_files), time_s=FILES_CHECK_S)
+    # Pages of more entities do not fit into one file, which is seen before they are read.
+    max_pages = MAX_PAGES if format_ == "html" and not session.output.is_json else 0 if format_ == "md" else None
+    with placed(session.output, dict.fromkeys(("type", "steps", "to"), "--matrix")):
+        report, files = opened.read(
+            lambda view: _read(opened, view, since, matrix or (), max_pages), time_s=FILES_CHECK_S
+        )
     if files.freshness == "unknown":
         raise FilesUnknown(f"The files cannot be judged, so no report was written. {files.reason}")
     if session.output.is_json:
@@ -56,17 +72,20 @@ def run(
     session.show_files(opened.branch, files)
 
 
-def _read(opened: Opened, view: View, since: str, of_files: CodeOwners) -> BranchReport:
-    """Return the report. Raises: as ``run_checks``, ``when.point_in`` and ``compare.diff``."""
+def _read(opened: Opened, view: View, since: str, matrices: Sequence[str], max_pages: int | None) -> BranchReport:
+    """Return the report. Raises: as ``run_checks``, ``matrix_in``, ``when.point_in`` and ``compare.diff``."""
     import msgspec
 
     from kbcore.checks import run_checks
     from kbcore.pages.branch_report import read_report
+    from kbcore.query.matrix import matrix_in
     from kbcore.store.history.compare import diff
     from kbcore.store.history.moment import meant
 
+    schema = view.schema(opened.workspace.schema)
+    asked = [matrix_in(words, schema) for words in matrices]
     check = run_checks(opened.workspace, view, branch=opened.branch)
-    report = read_report(view, opened.branch, check, of_files)
+    report = read_report(view, opened.branch, check, opened.code_owners(), matrices=asked, max_pages=max_pages)
     if not since:
         return report
     start = meant(view, opened.point(since)).seq

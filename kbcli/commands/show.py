@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,13 +14,12 @@ if TYPE_CHECKING:
 
     from kbcli.invocation.context import Opened, Session
     from kbcli.views.entity import Around
-    from kbcore.model.graph import Link, Node
+    from kbcore.model.graph import Node
+    from kbcore.pages.entity import EdgeLine
     from kbcore.rules import CheckReport
     from kbcore.sync.overlay import FileState
     from kbcore.sync.symbol_at import AtPath
     from kbcore.view.view import View
-
-_TIMES: Final = ("created_at", "updated_at")
 
 
 def run(
@@ -85,8 +84,7 @@ def _read(
     from kbcore.sync.overlay import as_of, records_alone
 
     def read(view: View) -> tuple[dict[str, Any], Around | None]:
-        found = _found(opened, view, subject, with_body=with_body)
-        return found, _around_now(opened, view, found) if is_page and "entity" in found else None
+        return _found(opened, view, subject, is_page=is_page, with_body=with_body)
 
     try:
         return opened.read(read)
@@ -139,7 +137,8 @@ def _read_past(
     """
     from kbcli.invocation.points import entity_at, file_at, read_as_of
     from kbcore.errors import NotFound
-    from kbcore.model.graph import edge_json, entity_json
+    from kbcore.model.graph import entity_json
+    from kbcore.pages.entity import edge_lines, read_subjects
     from kbcore.query import Query, page_of
     from kbcore.store.history.log import log
     from kbcore.store.history.reach import not_listed
@@ -158,18 +157,16 @@ def _read_past(
         page = page_of(view, Query(ids=(key,), edges=True, at=seq), opened.branch)
         [node] = page.entities
         texts = documents(opened.workspace, opened.branch, view, [node], seq) if with_body else {}
+        edges = edge_lines(page.edges, {key}, lambda ends: read_subjects(view.rows, ends, seq)).get(key, [])
+        edges.sort(key=_place)
         found = {
             "entity": entity_json(node) | ({"stale": True} if key in page.stale else {}),
-            "edges": [edge_json(link) for link in sorted(page.edges, key=_place)],
+            "edges": [edge.facts for edge in edges],
             "history": log(view, id=key, before_seq=seq + 1),
             **not_listed(view).as_json(),
             **({"body": next(iter(texts.values()))} if texts else {}),
         }
-        if not is_page:
-            return found, None
-        ends = _ends(found)
-        others = page_of(view, Query(ids=ends, at=seq, limit=len(ends)), opened.branch).entities if ends else []
-        return found, _around(view, found, others, None)
+        return found, _around(view, found, edges, None) if is_page else None
 
     return read_as_of(opened, at, read)
 
@@ -184,49 +181,54 @@ def _moved_source(opened: Opened, view: View, source: str) -> dict[str, Any]:
     return {"source_now": sorted(files)} if files else {}
 
 
-def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict[str, Any]:
-    from kbcore.model.graph import edge_json, entity_json
+def _found(
+    opened: Opened, view: View, subject: str, *, is_page: bool, with_body: bool
+) -> tuple[dict[str, Any], Around | None]:
+    from kbcore.checks import run_checks
+    from kbcore.pages.entity import read_entity_pages
     from kbcore.query.former import called
     from kbcore.store.history.log import log, missing, record_json
     from kbcore.store.history.reach import not_listed
     from kbcore.store.history.when import is_seq
-    from kbcore.view.tables import files_of, may_lack_an_end
+    from kbcore.sync.symbol_at import lines_of
+    from kbcore.view.tables import files_of
 
     former = called(view, [subject])
     opened.session.show_called(former)
     subject = former.get(subject, subject)
     present = view.nodes([subject])
-    nodes = view.as_recorded(present)
-    if not nodes and is_seq(subject):
-        return record_json(opened.store, view, int(subject))
-    if not nodes:
+    if not present and is_seq(subject):
+        return record_json(opened.store, view, int(subject)), None
+    if not present:
         from kbcli.invocation.points import file_at
 
         found = file_at(opened, view, view.seq, subject, is_now=True)
         if found is None:
             raise missing(view, subject)
         if len(found.subjects) > 1:
-            return _of_file(found)
+            return _of_file(found), None
         subject = found.subjects[0].id
         present = view.nodes([subject])
-        nodes = view.as_recorded(present)
-    touching = view.as_recorded(view.touching([subject]))
-    edges = sorted((link for link in touching if not may_lack_an_end(link)), key=_place)
-    unread = [source.path for source in view.sources(sorted(files_of(nodes[0]))) if source.may_be_newer(subject)]
-    from kbcore.sync.symbol_at import lines_of
-
-    lines = lines_of(opened.workspace, opened.branch, present[0])
-    return {
-        **_of_file_owners(opened, view, present[0]),
+    [node] = present
+    page = read_entity_pages(view, [subject], with_records=False)[subject]
+    edges = sorted(page.edges, key=_place)
+    unread = [source.path for source in view.sources(sorted(files_of(node))) if source.may_be_newer(subject)]
+    lines = lines_of(opened.workspace, opened.branch, node)
+    shown = {
+        **_of_file_owners(opened, view, node),
         **({"lines": {"first": lines[0], "last": lines[1]}} if lines else {}),
-        "entity": _as_stated(view, present[0], entity_json(nodes[0]))
+        "entity": page.facts
         | ({"stale": True, "stale_files": unread} if unread else {})
-        | _moved_source(opened, view, nodes[0].source),
-        "edges": [edge_json(link) for link in edges],
+        | _moved_source(opened, view, node.source),
+        "edges": [edge.facts for edge in edges],
         "history": log(view, id=subject),
         **not_listed(view).as_json(),
-        **(_body(opened, view, nodes) if with_body else {}),
+        **(_body(opened, view, view.as_recorded(present)) if with_body else {}),
     }
+    if not is_page:
+        return shown, None
+    report = run_checks(opened.workspace, view, branch=opened.branch, ids=[subject], is_own=True)
+    return shown, _around(view, shown, edges, report)
 
 
 def _of_file_owners(opened: Opened, view: View, node: Node) -> dict[str, Any]:
@@ -245,13 +247,6 @@ def _of_file(found: AtPath) -> dict[str, Any]:
     return {"path": found.place.as_text(), "entities": [one.as_json() for one in found.subjects]}
 
 
-def _as_stated(view: View, node: Node, shown: dict[str, Any]) -> dict[str, Any]:
-    """Return an entity as JSON without the times that its first record will give it, where it is in none yet."""
-    if node.created_seq <= view.recorded_seq:
-        return shown
-    return {name: value for name, value in shown.items() if name not in _TIMES or name in node.owners}
-
-
 def _body(opened: Opened, view: View, nodes: Sequence[Node]) -> dict[str, str | None]:
     """Return the text of the document that states an entity: None where it is not available; {} where there is none."""
     from kbcore.sync.searching import documents
@@ -260,25 +255,11 @@ def _body(opened: Opened, view: View, nodes: Sequence[Node]) -> dict[str, str | 
     return {"body": next(iter(found.values()))} if found else {}
 
 
-def _place(link: Link) -> tuple[bool, str, str, str, str]:
-    return not link.is_resolved, link.from_id, link.type, link.to_id, link.kind
+def _place(edge: EdgeLine) -> tuple[bool, str, str, str, str]:
+    return "unresolved" in edge.facts, edge.facts["from"], edge.type, edge.facts["to"], edge.kind
 
 
-def _ends(found: dict[str, Any]) -> tuple[str, ...]:
-    """Return the other ends of the edges that are shown."""
-    key = found["entity"]["id"]
-    return tuple(sorted({edge[end] for edge in found["edges"] for end in ("from", "to")} - {key}))
-
-
-def _around_now(opened: Opened, view: View, found: dict[str, Any]) -> Around:
-    """Do as ``_around`` for an entity as it is, with what KB's own rules find."""
-    from kbcore.checks import run_checks
-
-    report = run_checks(opened.workspace, view, branch=opened.branch, ids=[found["entity"]["id"]], is_own=True)
-    return _around(view, found, view.nodes(_ends(found)), report)
-
-
-def _around(view: View, found: dict[str, Any], others: Sequence[Node], report: CheckReport | None) -> Around:
+def _around(view: View, found: dict[str, Any], edges: Sequence[EdgeLine], report: CheckReport | None) -> Around:
     """Return the further parts of the page of the entity; ``report`` is None where no rules were run."""
     from kbcli.views.entity import NAMED, RECORDS, Around
     from kbcore.model.state import Change
@@ -294,7 +275,7 @@ def _around(view: View, found: dict[str, Any], others: Sequence[Node], report: C
     named = touched(view, seqs, limit=NAMED + 2, ids=ids_of(view, key))
     return Around(
         tuple(not_listed(view).sentences()),
-        {node.id: node for node in others},
+        edges,
         report,
         {seq: entity_change(Change(key, one.before, one.after)) for seq, one in changes.items() if seq in seqs},
         {seq: [one for one in part if one.to_id] for seq, part in named.items()},

@@ -29,7 +29,9 @@ OPTIONS: Final = {
 }
 """The option for each argument of a query."""
 
-_PLACE: Final = re.compile(r"\$\.(\w+)(?:\[\d+\])?(?:\.\w+)?")
+_PLACE: Final = re.compile(r"\$\.(\w+)(?:\[(\d+)\])?(?:\.\w+)?")
+REPEATED: Final = "..."
+"""The end of the name of an argument that is given several times."""
 
 
 def option(name: str) -> str:
@@ -63,10 +65,13 @@ def _remedy(problem: Problem, hints: Mapping[tuple[str, str], str]) -> str:
 
 
 def _typed(problem: Problem, options: Mapping[str, str], remedy: str) -> Problem:
-    """Return a problem with the option as its place; an argument without an option has none.
+    """Return a problem with the option as its place; of arguments that are repeated it is the one that is meant.
 
-    The message names the value of such an argument.
+    Another argument without an option is no place: the message names its value.
     """
     found = _PLACE.fullmatch(problem.path)
     path = options.get(found[1], problem.path) if found else problem.path
+    if path.endswith(REPEATED):
+        number = f" {int(found[2]) + 1}" if found and found[2] else ""
+        return msgspec.structs.replace(problem, path=f"{path.removesuffix(REPEATED)}{number}", remedy=remedy)
     return msgspec.structs.replace(problem, path=path if path.startswith(("-", "$")) else "$", remedy=remedy)

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 from kbcli.terminal.cells import padded, shortened, width_of, wrapped
 from kbcli.terminal.colours import Style, of_status
-from kbcore.text.escaping import csv_cell, escape_controls, escape_lines
+from kbcore.text.escaping import csv_cell, escape_controls, escape_lines, markdown_text
 
 _GAP: Final = "  "
 _LEAST: Final = 6
@@ -212,14 +212,6 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str
     """Yield the lines of a Markdown table."""
     for line in itertools.chain([head, ["---"] * len(head)], rows):
         yield f"| {' | '.join(markdown_text(cell) for cell in line)} |\n"
-
-
-def markdown_text(cell: str) -> str:
-    """Return text on one line that Markdown shows as it is."""
-    text = escape_controls(cell.replace("\n", " "))
-    for character in "\\`|<>*_[]":
-        text = text.replace(character, "\\" + character)
-    return text
 
 
 def tab_separated(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from kbcli.terminal import tables
+from kbcli.views.matrix import matrix_row, numbers
 from kbcore.model.schema import ASPECTS
 from kbcore.pages.branch_report import BranchReport
 from kbcore.query.coverage import CoverageGroup, Tally
+from kbcore.text.escaping import markdown_text
 from kbcore.text.wording import pluralize
 
 BEGINS: Final = re.compile(rb"# [^\n]+ at seq \d+\n\n\d+ entit")
@@ -21,7 +23,7 @@ _MOST: Final = 100
 def markdown(report: BranchReport) -> Iterator[str]:
     """Yield the report, piece by piece."""
     overview = report.overview
-    yield f"# {tables.markdown_text(report.branch)} at seq {report.seq}\n\n"
+    yield f"# {markdown_text(report.branch)} at seq {report.seq}\n\n"
     yield f"{pluralize(overview.entities, 'entity')}, {pluralize(overview.edges, 'edge')}, "
     yield f"{pluralize(overview.errors, 'error')}, {pluralize(overview.warnings, 'warning')}, "
     yield f"{pluralize(overview.conflicts, 'conflict')}.\n\n## Coverage\n\n"
@@ -42,6 +44,9 @@ def markdown(report: BranchReport) -> Iterator[str]:
             for one in holes
         ],
     )
+    for one in report.matrices:
+        yield f"\n## {markdown_text(one.asked.title)}\n\n{numbers(one.found)}\n\n"
+        yield from _table(("ID", "LEADS TO", "TITLE"), [matrix_row(row) for row in one.found.rows])
     yield "\n## Violations\n\n" if report.check.violations else ""
     yield from _table(
         ("SEVERITY", "RULE", "ID", "MESSAGE"),
@@ -50,7 +55,7 @@ def markdown(report: BranchReport) -> Iterator[str]:
     yield "\n## Conflicts\n\n" if report.conflicts else ""
     yield from _table(("OF", "FIELD"), [(one.name, one.field) for one in report.conflicts])
     if report.changes is not None:
-        yield f"\n## Changes since {tables.markdown_text(report.since)}\n\n"
+        yield f"\n## Changes since {markdown_text(report.since)}\n\n"
         yield from _table(
             ("CHANGE", "ENTITY", "FIELDS"),
             [(one["change"], one["id"], ", ".join(one.get("fields", ()))) for one in report.changes["entities"]],

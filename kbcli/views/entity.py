@@ -18,7 +18,7 @@ from kbcore.text.escaping import escape_controls
 
 if TYPE_CHECKING:
     from kbcli.terminal.output import Output
-    from kbcore.model.graph import Node
+    from kbcore.pages.entity import EdgeLine
     from kbcore.rules import CheckReport
     from kbcore.store.history.touched import Touched
 
@@ -43,19 +43,19 @@ class Around:
     def __init__(
         self,
         not_listed: Sequence[str],
-        others: Mapping[str, Node],
+        edges: Sequence[EdgeLine],
         report: CheckReport | None,
         changes: Mapping[int, Json],
-        edges: Mapping[int, Sequence[Touched]],
+        touched: Mapping[int, Sequence[Touched]],
     ) -> None:
         self.not_listed = not_listed
         """Facts that its history does not list, a sentence each."""
-        self.others = others
+        self.edges = edges
         self.report = report
         """The findings of the rules; None for an entity as it was earlier, of which none is run."""
         self.changes = changes
         """Changes of the entity itself, by seq."""
-        self.edges = edges
+        self.touched = touched
         """Edges of it that records changed, by seq; one more than is shown where there are more."""
 
 
@@ -64,7 +64,7 @@ def lines(output: Output, found: Json, around: Around) -> list[str]:
     entity = found["entity"]
     return [
         *_heading(output, entity, found),
-        *_edges(output, entity["id"], found["edges"], around),
+        *_edges(output, entity["id"], around.edges),
         *_violations(output, around.report),
         *_history(output, entity["id"], found, around),
         *(_body(output, found["body"]) if "body" in found else ()),
@@ -114,13 +114,13 @@ def _proposed(output: Output, entity: Json) -> Iterator[str]:
     yield _INDENT + output.styled("proposed:", "yellow") + escape_controls(said)
 
 
-def _edges(output: Output, key: str, edges: Sequence[Json], around: Around) -> Iterator[str]:
-    going = [edge for edge in edges if edge["from"] == key]
-    coming = [edge for edge in edges if edge["from"] != key]
-    for title, end, own, part in (("Edges from it", "to", "from", going), ("Edges to it", "from", "to", coming)):
+def _edges(output: Output, key: str, edges: Sequence[EdgeLine]) -> Iterator[str]:
+    going = [edge for edge in edges if edge.is_outgoing]
+    coming = [edge for edge in edges if not edge.is_outgoing]
+    for title, own, part in (("Edges from it", "from", going), ("Edges to it", "to", coming)):
         if part:
             yield from _section(output, title, len(part))
-            yield from output.table(_HEAD, [_row(edge, edge[end], around) for edge in part[:EDGES]], indent=_INDENT)
+            yield from output.table(_HEAD, [_row(edge) for edge in part[:EDGES]], indent=_INDENT)
             command = f"kb query edge --where {own}={shlex.quote(key)}"
             yield from _more(len(part) - EDGES, f"{command} --limit {len(part)}")
     if not edges:
@@ -128,14 +128,14 @@ def _edges(output: Output, key: str, edges: Sequence[Json], around: Around) -> I
         yield f"{_INDENT}none, in either direction"
 
 
-def _row(edge: Json, other: str, around: Around) -> tuple[str, ...]:
-    name = f"{edge['type']}:{edge['kind']}" if edge.get("kind") else edge["type"] or BARE
-    name = f"{name} {proposed_mark(edge)}".rstrip()
-    node = around.others.get(other)
-    fields = node.fields if node else {}
-    status = colours.UNRESOLVED if edge.get("unresolved") else str(fields.get("status", ""))
-    confidence = "" if edge.get("confidence") is None else str(edge["confidence"])
-    return name, other, status, str(fields.get("title", "")), confidence, ", ".join(edge["sources"])
+def _row(edge: EdgeLine) -> tuple[str, ...]:
+    facts = edge.facts
+    name = f"{edge.type}:{edge.kind}" if edge.kind else edge.type or BARE
+    name = f"{name} {proposed_mark(facts)}".rstrip()
+    title, status = (edge.other.title, edge.other.status) if edge.other else ("", "")
+    status = colours.UNRESOLVED if facts.get("unresolved") else status
+    confidence = "" if facts.get("confidence") is None else str(facts["confidence"])
+    return name, edge.other_id, status, title, confidence, ", ".join(facts["sources"])
 
 
 def _violations(output: Output, report: CheckReport | None) -> Iterator[str]:
@@ -179,7 +179,7 @@ def _changed(output: Output, seq: int, around: Around) -> Iterator[str]:
     elif change:
         sign, style = SIGNS[change["change"]]
         yield output.styled(f"{sign} {change['change']}", style)
-    edges = around.edges.get(seq, ())
+    edges = around.touched.get(seq, ())
     for one in edges[:NAMED]:
         sign, style = SIGNS[one.change]
         yield output.styled(escape_controls(f"{sign} {records.name(one)}"), style)

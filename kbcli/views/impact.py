@@ -13,7 +13,7 @@ from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.model.verdict import Verdict
 from kbcore.query.impact import Affected, Impact
 from kbcore.query.walk import path_text
-from kbcore.text.escaping import escape_controls
+from kbcore.text.escaping import escape_controls, markdown_text
 from kbcore.text.wording import pluralize
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ def show(session: Session, found: Impact, *, depth: int, limit: int, format_: st
     if found.path:
         title = escape_controls(f"{found.path} ({pluralize(len(found.starts), 'entity')})")
     is_markdown = format_ == "markdown"
-    heading = f"# {tables.markdown_text(title)}" if is_markdown else output.flowed(output.styled(title, "bold"))
+    heading = f"# {markdown_text(title)}" if is_markdown else output.flowed(output.styled(title, "bold"))
     sentence = f"\n{_sentence(found)}" if is_markdown else output.flowed(f"  {_sentence(found)}")
     output.data(f"{heading}\n{sentence}\n")
     for line in _failing_lines(found, limit):
-        output.data(f"\n{tables.markdown_text(line)}\n" if is_markdown else f"{output.flowed(f'  {line}')}\n")
+        output.data(f"\n{markdown_text(line)}\n" if is_markdown else f"{output.flowed(f'  {line}')}\n")
     for section in _sections(found, limit):
         more = f", {len(section.rows)} of them here" if len(section.rows) < section.total else ""
         heading = f"{section.title} ({section.total}{more})"

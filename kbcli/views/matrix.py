@@ -26,19 +26,25 @@ def show(output: Output, wanted: MatrixRequest, found: Matrix, format_: str) -> 
         return
     output.is_paged = True
     head = ("ID", wanted.to.upper() or "LEADS TO", "TITLE")
-    rows = [(row.subject.id, _linked(row), row.subject.title) for row in found.rows]
+    rows = [matrix_row(row) for row in found.rows]
     if rows and format_ == "markdown":
         output.stream(tables.markdown(head, rows))
     elif rows:
         output.data("".join(line + "\n" for line in output.table(head, rows)))
-    output.note(_numbers(found))
+    output.note(numbers(found))
 
 
-def _numbers(found: Matrix) -> str:
+def numbers(found: Matrix) -> str:
+    """Return how many rows are linked, and how many are not."""
     waived = f", {found.not_applicable} not applicable" if found.not_applicable else ""
     retired = f"; {pluralize(found.retired, 'retired entity')} left out" if found.retired else ""
     retired += f"; {found.proposed} only proposed" if found.proposed else ""
     return f"{found.yes} linked, {pluralize(found.no, 'hole')}{waived}{retired}."
+
+
+def matrix_row(row: MatrixRow) -> tuple[str, str, str]:
+    """Return a row as a table has it: the id, what it leads to, and the title."""
+    return row.subject.id, _linked(row), row.subject.title
 
 
 def _linked(row: MatrixRow) -> str:

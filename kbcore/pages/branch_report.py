@@ -13,12 +13,27 @@ from kbcore.pages.overview import Overview, read_overview
 from kbcore.query import coverage
 from kbcore.query.conflicts import Conflict, find_conflicts
 from kbcore.query.coverage import By, CoverageGroup, Covered
+from kbcore.query.matrix import Matrix, MatrixRequest, read_matrix
+from kbcore.query.subject import COLUMNS, Subject, subject_of
 from kbcore.rules import CheckReport
 from kbcore.text.code_owners import NONE, CodeOwners
 from kbcore.view.view import View
 
 GROUPS: Final[tuple[By, ...]] = ("owner", "tag", "component", "folder", "priority")
 """What the requirements of the page of coverage are grouped by."""
+_NAMES: Final = f"select {COLUMNS} from node n order by n.id"  # noqa: S608 - fixed names
+
+
+class TracedMatrix(msgspec.Struct, frozen=True):
+    """A matrix of a report, and what it was asked for by."""
+
+    asked: MatrixRequest
+    found: Matrix
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the matrix as JSON, with its type, its path and the type at the end of that."""
+        to = {"to": self.asked.to} if self.asked.to else {}
+        return {"type": self.asked.rows.type, "path": list(self.asked.steps), **to, **self.found.as_json()}
 
 
 class BranchReport(msgspec.Struct, frozen=True):
@@ -26,7 +41,8 @@ class BranchReport(msgspec.Struct, frozen=True):
 
     ``at`` is the time of its last record, ``commit`` the commit that this was recorded at ("" where none is known).
     ``groups`` has the requirements by each of ``GROUPS``, ``changes`` what differs
-    since ``since`` as ``kb diff`` has it, None where no point was given.
+    since ``since`` as ``kb diff`` has it, None where no point was given. ``names`` has every entity, ``entities`` the
+    page of each, or none where these would be too many.
     """
 
     branch: str
@@ -38,7 +54,9 @@ class BranchReport(msgspec.Struct, frozen=True):
     groups: Mapping[By, list[CoverageGroup]]
     check: CheckReport
     conflicts: tuple[Conflict, ...]
+    names: Sequence[Subject]
     entities: Mapping[str, EntityPage]
+    matrices: Sequence[TracedMatrix] = ()
     since: str = ""
     changes: Mapping[str, Any] | None = None
     version: str = __version__
@@ -58,19 +76,30 @@ class BranchReport(msgspec.Struct, frozen=True):
             },
             "check": self.check.as_json(),
             "conflicts": [one.as_json() for one in self.conflicts],
+            **({"matrices": [one.as_json() for one in self.matrices]} if self.matrices else {}),
             "entities": {id_: page.as_json() for id_, page in self.entities.items()},
             **({"since": self.since, "changes": dict(self.changes)} if self.changes is not None else {}),
         }
 
 
-def read_report(view: View, branch: str, check: CheckReport, of_files: CodeOwners = NONE) -> BranchReport:
+def read_report(
+    view: View,
+    branch: str,
+    check: CheckReport,
+    of_files: CodeOwners = NONE,
+    *,
+    matrices: Sequence[MatrixRequest] = (),
+    max_pages: int | None = None,
+) -> BranchReport:
     """Return the report of the branch of a view, whose rules were run; ``of_files`` are the owners of its files.
 
-    The number of statements does not depend on the number of entities.
+    Of more than ``max_pages`` entities no page is read (None: however many they are). The number of statements does not
+    depend on the number of entities.
     """
     covered = coverage.read(view.rows, None)
     conflicts = tuple(find_conflicts(view))
-    ids = [row[0] for row in view.rows("select id from node order by id", [])]
+    names = [subject_of(row) for row in view.rows(_NAMES, [])]
+    has_pages = max_pages is None or len(names) <= max_pages
     return BranchReport(
         branch,
         view.seq,
@@ -80,7 +109,9 @@ def read_report(view: View, branch: str, check: CheckReport, of_files: CodeOwner
         group_requirements(view, covered, of_files),
         check,
         conflicts,
-        read_entity_pages(view, ids, check),
+        names,
+        read_entity_pages(view, [one.id for one in names], check) if has_pages else {},
+        [TracedMatrix(one, read_matrix(view.rows, None, one)) for one in matrices],
     )
 
 

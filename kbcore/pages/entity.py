@@ -5,21 +5,22 @@ Pages are read for many entities in a fixed number of statements, so that a repo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from kbcore.model.graph import Link, edge_json, entity_json
+from kbcore.model.graph import Link, Node, edge_json, entity_json
 from kbcore.query import sql
 from kbcore.query.conflicts import Conflict, of
-from kbcore.query.subject import COLUMNS, Subject, subject_of
+from kbcore.query.subject import COLUMNS, Subject, subject_of, subject_of_node
 from kbcore.rules import CheckReport, Violation
 from kbcore.view.tables import Rows, may_lack_an_end
 from kbcore.view.view import View
 
 RECORDS: Final = 10
 """Records of the history of an entity that its page names."""
+_TIMES: Final = ("created_at", "updated_at")
 
 _SIDES: Final = " union all ".join(
     f"select {key} as id, {seq} as seq from {table}"  # noqa: S608 - fixed names
@@ -87,28 +88,21 @@ class EntityPage(msgspec.Struct, frozen=True):
         }
 
 
-def read_entity_pages(view: View, ids: Sequence[str], report: CheckReport | None = None) -> dict[str, EntityPage]:
+def read_entity_pages(
+    view: View, ids: Sequence[str], report: CheckReport | None = None, *, with_records: bool = True
+) -> dict[str, EntityPage]:
     """Return the pages of those of these entities that exist, in the order of ids; ``report`` has what rules find."""
     nodes = {node.id: node for node in view.nodes(sorted({*ids}))}
-    links = [link for link in view.touching(sorted(nodes)) if not may_lack_an_end(link)]
-    others = {end for link in links for end in (link.from_id, link.to_id)}
-    subjects = read_subjects(view.rows, sorted(others | nodes.keys()))
-    edges: dict[str, list[EdgeLine]] = {}
-    for link in sorted(links, key=_place):
-        facts = edge_json(link)
-        for near, far, is_outgoing in ((link.from_id, link.to_id, True), (link.to_id, link.from_id, False)):
-            if near in nodes and (is_outgoing or near != far):
-                edges.setdefault(near, []).append(
-                    EdgeLine(link.type, link.kind, is_outgoing, far, subjects.get(far), facts)
-                )
+    links = [link for link in view.as_recorded(view.touching(sorted(nodes))) if not may_lack_an_end(link)]
+    edges = edge_lines(links, nodes, lambda ends: read_subjects(view.rows, ends))
     violations: dict[str, list[Violation]] = {}
     for one in report.violations if report else ():
         violations.setdefault(one.id, []).append(one)
-    records = _records(view, sorted(nodes))
+    records = _records(view, sorted(nodes)) if with_records else {}
     return {
         id_: EntityPage(
-            subjects[id_],
-            entity_json(node),
+            subject_of_node(node),
+            _facts(view, node),
             tuple(edges.get(id_, ())),
             tuple(violations.get(id_, ())),
             tuple(of(node)),
@@ -116,6 +110,31 @@ def read_entity_pages(view: View, ids: Sequence[str], report: CheckReport | None
         )
         for id_, node in sorted(nodes.items())
     }
+
+
+def edge_lines(
+    links: Iterable[Link], ids: Collection[str], subjects_of: Callable[[list[str]], Mapping[str, Subject]]
+) -> dict[str, list[EdgeLine]]:
+    """Return the edges of each of these entities; ``subjects_of`` returns those of some ids that exist."""
+    links = sorted(links, key=_place)
+    subjects = subjects_of(sorted({end for link in links for end in (link.from_id, link.to_id)}))
+    edges: dict[str, list[EdgeLine]] = {}
+    for link in links:
+        facts = edge_json(link)
+        for near, far, is_outgoing in ((link.from_id, link.to_id, True), (link.to_id, link.from_id, False)):
+            if near in ids and (is_outgoing or near != far):
+                line = EdgeLine(link.type, link.kind, is_outgoing, far, subjects.get(far), facts)
+                edges.setdefault(near, []).append(line)
+    return edges
+
+
+def _facts(view: View, node: Node) -> dict[str, Any]:
+    """Return an entity as JSON without the times that its first record will give it, where it is in none yet."""
+    [recorded] = view.as_recorded([node])
+    shown = entity_json(recorded)
+    if node.created_seq <= view.recorded_seq:
+        return shown
+    return {name: value for name, value in shown.items() if name not in _TIMES or name in node.owners}
 
 
 def read_subjects(rows: Rows, ids: Sequence[str], at: int | None = None) -> dict[str, Subject]:

@@ -6,6 +6,7 @@ the three numbers of a tally add up to its requirements, and a percentage is of 
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -27,6 +28,8 @@ from kbcore.view.tables import Rows
 
 State = Literal["yes", "no", "not_applicable"]
 By = Literal["requirement", "component", "tag", "priority", "owner", "folder"]
+_States = tuple[tuple[State, ...], bool]
+"""The status of each aspect of a requirement, and whether a test of it is failing."""
 
 ENDS: Final = {
     "specified": ("specified_by", "from_id", "to_id"),
@@ -127,7 +130,12 @@ class Covered(msgspec.Struct, frozen=True):
     @property
     def total(self) -> CoverageGroup:
         """Return the group of all of them, each once."""
-        return group_of(None, self.requirements)
+        return _group(None, self.states)
+
+    @property
+    def states(self) -> list[_States]:
+        """Return the states of each of the requirements."""
+        return [(tuple([one.state(aspect) for aspect in ASPECTS]), bool(one.failing)) for one in self.requirements]
 
 
 def read(rows: Rows, at: int | None, asked: Query = Query()) -> Covered:  # noqa: B008 - it cannot be changed
@@ -191,13 +199,13 @@ def unknown_filters(rows: Rows, at: int | None, asked: Query) -> list[Unknown]:
 def _requirement(row: Sequence[Any], failing: tuple[FailingTest, ...]) -> Requirement:
     id_, title, status, priority, tags, *rest = row
     ids, others, reasons = (rest[at * len(ASPECTS) : (at + 1) * len(ASPECTS)] for at in range(3))
-    said = {name: why for name, why in zip(ASPECTS, reasons, strict=True) if why}
-    proposed = {name: tuple(one) for name, one in zip(ASPECTS, others, strict=True) if one}
-    specified, verified, implemented = (tuple(one or ()) for one in ids)
-    failing = tuple(one for one in failing if one.id in verified)
-    return Requirement(
-        *(id_, title, status, priority, tuple(tags or ())), specified, verified, implemented, said, failing, proposed
-    )
+    # Branches of 100,000 requirements are read: what is empty, as it mostly is, is not gone through.
+    said = {name: why for name, why in zip(ASPECTS, reasons, strict=True) if why} if any(reasons) else {}
+    proposed = {name: tuple(one) for name, one in zip(ASPECTS, others, strict=True) if one} if any(others) else {}
+    specified, verified, implemented = [tuple(one) if one else () for one in ids]
+    failing = tuple([one for one in failing if one.id in verified]) if failing else ()
+    labels = tuple(tags) if tags else ()
+    return Requirement(id_, title, status, priority, labels, specified, verified, implemented, said, failing, proposed)
 
 
 def read_components(rows: Rows, at: int | None) -> dict[str, tuple[str, ...]]:
@@ -265,12 +273,12 @@ def groups(covered: Covered, by: By, groups_of: Mapping[str, Sequence[str]]) -> 
         "tag": lambda one: one.tags,
         "priority": lambda one: (one.priority.lower(),) if one.priority else (),
     }
-    members: dict[str | None, list[Requirement]] = {}
-    for requirement in covered.requirements:
-        found: list[str | None] = [*names[by](requirement)]
-        for name in found or [None]:
-            members.setdefault(name, []).append(requirement)
-    return [group_of(name, members[name]) for name in sorted(members, key=lambda name: _place(name, by))]
+    names_of = names[by]
+    members: defaultdict[str | None, list[_States]] = defaultdict(list)
+    for requirement, states in zip(covered.requirements, covered.states, strict=True):
+        for name in (*names_of(requirement),) or (None,):
+            members[name].append(states)
+    return [_group(name, members[name]) for name in sorted(members, key=lambda name: _place(name, by))]
 
 
 def _place(name: str | None, by: By) -> tuple[bool, int, str]:
@@ -278,14 +286,17 @@ def _place(name: str | None, by: By) -> tuple[bool, int, str]:
     return name is None, _PRIORITIES.index(name or "") if is_ranked else len(_PRIORITIES), name or ""
 
 
-def group_of(name: str | None, requirements: Sequence[Requirement]) -> CoverageGroup:
-    """Return what can be said of some requirements together."""
-    states = {aspect: [one.state(aspect) for one in requirements] for aspect in ASPECTS}
-    tallies = {
-        aspect: Tally(found.count("yes"), found.count("no"), found.count("not_applicable"))
-        for aspect, found in states.items()
-    }
-    return CoverageGroup(name, len(requirements), tallies, sum(bool(one.failing) for one in requirements))
+def _group(name: str | None, states: Iterable[_States]) -> CoverageGroup:
+    """Return what can be said of some requirements together. Of the states of many there are few different ones."""
+    counts = Counter(states)
+    tallies = {}
+    for at, aspect in enumerate(ASPECTS):
+        numbers = {"yes": 0, "no": 0, "not_applicable": 0}
+        for (found, _), count in counts.items():
+            numbers[found[at]] += count
+        tallies[aspect] = Tally(**numbers)
+    failing = sum(count for (_, is_failing), count in counts.items() if is_failing)
+    return CoverageGroup(name, counts.total(), tallies, failing)
 
 
 def lacking(covered: Covered, aspects: Sequence[str]) -> Covered:

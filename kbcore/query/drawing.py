@@ -23,6 +23,8 @@ MAX_NODES: Final = 300
 """Entities of a picture: nobody can read one with more."""
 
 _CHAR_PX: Final = 6.7
+_BOLD_PX: Final = 8.0
+"""The same of the id, which is the first line."""
 _PADDING_PX: Final = 12.0
 _LINE_PX: Final = 16.0
 _HEIGHT_PX: Final = 44.0
@@ -106,7 +108,9 @@ def _laid_out(section: Section) -> tuple[list[_Box], list[list[tuple[float, floa
 
 def _sized(node: Subject) -> _Box:
     lines = tuple(_cut(escape_controls(text)) for text in (node.id, node.title) if text)
-    return _Box(node, lines, max(60.0, max(map(_cells, lines)) * _CHAR_PX + 2 * _PADDING_PX))
+    first, *others = map(_cells, lines)
+    width = max(first * _BOLD_PX, *(count * _CHAR_PX for count in others), 60.0 - 2 * _PADDING_PX)
+    return _Box(node, lines, width + 2 * _PADDING_PX)
 
 
 def _node(box: _Box, href: Href | None, *, is_start: bool) -> str:

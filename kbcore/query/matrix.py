@@ -52,6 +52,11 @@ class MatrixRequest(msgspec.Struct, frozen=True):
     limit: int = limits.DEFAULT_PAGE_ROWS
     offset: int = 0
 
+    @property
+    def title(self) -> str:
+        """Return the path that it follows, as a reader sees it."""
+        return " → ".join(filter(None, (self.rows.type or "every type", *self.steps, self.to)))
+
 
 class MatrixRow(msgspec.Struct, frozen=True):
     """An entity, what it leads to, how many that are, and why it need not lead to anything ("" where nothing says so).
@@ -100,6 +105,21 @@ class Matrix(msgspec.Struct, frozen=True):
         """Return the matrix as JSON."""
         numbers = {name: getattr(self, name) for name in ("yes", "no", "not_applicable", "retired", "proposed")}
         return {**numbers, "total": self.shown, "rows": [row.as_json() for row in self.rows]}
+
+
+def matrix_in(words: str, schema: Schema) -> MatrixRequest:
+    """Return the matrix that words mean: a type, the edges of a path, and perhaps the type at its end.
+
+    Raises: ``InvalidQuery`` with every problem.
+    """
+    type_, *steps = words.split() or [""]
+    to = ""
+    if len(steps) > 1 and steps[-1] in schema.entities and steps[-1] not in schema.edges:
+        to = steps.pop()
+    if type_ not in schema.entities:
+        message = f"There is no entity type {in_quotes(type_)}."
+        refuse([Problem("$.type", "unknown_type", message, did_you_mean(type_, schema.entities))])
+    return check_matrix(MatrixRequest(Query(type=type_), tuple(steps), to, limit=ALL_ROWS), schema)
 
 
 def check_matrix(wanted: MatrixRequest, schema: Schema) -> MatrixRequest:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.model.graph import Node, is_proposed
 from kbcore.model.proposals import of_node
 from kbcore.model.schema import is_hidden_id
 from kbcore.query import sql
@@ -38,6 +39,12 @@ class Subject(msgspec.Struct, frozen=True):
 def subject_of(cells: Sequence[Any]) -> Subject:
     """Return the subject of a row that begins with ``COLUMNS``."""
     return Subject(*cells[:WIDTH])
+
+
+def subject_of_node(node: Node) -> Subject:
+    """Return the subject of an entity."""
+    title, status, owner = (str(node.fields.get(name) or "") for name in ("title", "status", "owner"))
+    return Subject(node.id, node.type, title, status, owner, is_proposed(node))
 
 
 def find(rows: Rows, id_: str, at: int | None) -> Subject | None:

@@ -159,8 +159,8 @@ def without_accepted(
     left = [_hinted(one, reasons, names) for one in report.violations if not _is_suppressed(one, suppressions, reasons)]
     suppressed = len(report.violations) - len(left)
     accepted = Counter(baseline)
-    new = []
-    for one in left:
+    new = [] if accepted else left
+    for one in left if accepted else ():
         key = key_of(one)
         if accepted[key] > 0:
             accepted[key] -= 1

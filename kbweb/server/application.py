@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from kbcore.errors import Damaged, KBError, LimitExceeded, NotFound, StaleBase, Unavailable
-from kbcore.limits import MAX_PAGE_ROWS, MAX_READERS
+from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.process import interrupting
 from kbcore.process.interrupting import CurrentWork, Stopped
 from kbweb.links import ServerLinks, address
@@ -64,10 +64,9 @@ class Explorer:
         self._reader = reader
         self._base = base
         self._report = report
-        self._threads = ThreadPoolExecutor(MAX_READERS, "kb-ui")
+        self._threads = reader.threads
         self._watcher = ThreadPoolExecutor(1, "kb-ui-watch")
-        self._work = CurrentWork()
-        self._work.only_reads = True
+        self._work = reader.work
         self._writing: set[CurrentWork] = set()
         self._listeners = 0
         self._mark = ""
@@ -129,18 +128,8 @@ class Explorer:
 
     def close(self) -> None:
         """Wait for the threads, and close what they read."""
-        self._threads.shutdown(cancel_futures=True)
         self._watcher.shutdown(cancel_futures=True)
         self._reader.close()
-
-    def warm(self) -> None:
-        """Read the overview once, so that the first request finds it. A failure is shown by that request."""
-
-        def read() -> None:
-            with suppress(KBError, Stopped, interrupting.TimeOver), interrupting.done_for(self._work):
-                self._reader.read("", self._reader.summary)
-
-        self._threads.submit(read)
 
     def _endpoint(self, page_of: PageOf) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kbcore.errors import InvalidQuery
 from kbcore.query.exchange.tables import csv_of, workbook_of
-from kbcore.text.escaping import escape_controls, in_quotes, json_text
+from kbcore.text.escaping import in_quotes, json_text, markdown_text
 from kbweb.rendering import shown
 from kbweb.server.pages.page import Page, Table
 
@@ -41,17 +41,9 @@ def _texts(table: Table) -> list[list[str]]:
 
 
 def _markdown(table: Table) -> bytes:
-    lines = [[_cell(one) for one in row] for row in _texts(table)]
+    lines = [[markdown_text(one) for one in row] for row in _texts(table)]
     head, *rows = [f"| {' | '.join(row)} |\n" for row in lines]
     return "".join([head, f"|{' --- |' * len(table.names)}\n", *rows]).encode()
-
-
-def _cell(text: str) -> str:
-    """Return a text as a cell of Markdown, in which nothing is markup or HTML."""
-    plain = escape_controls(text)
-    for one in "\\`*_[]<>|&#":
-        plain = plain.replace(one, f"&#{ord(one)};" if one in "<>&" else f"\\{one}")
-    return plain
 
 
 def _json(table: Table) -> bytes:

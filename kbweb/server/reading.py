@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -16,8 +17,10 @@ import msgspec
 from kbcore import limits
 from kbcore.checks import run_checks
 from kbcore.errors import KBError, NotFound
+from kbcore.limits import MAX_READERS
 from kbcore.pages.branch_report import group_requirements
 from kbcore.pages.overview import Overview, read_overview
+from kbcore.process.interrupting import CurrentWork, Stopped, TimeOver, done_for
 from kbcore.query import coverage
 from kbcore.query.conflicts import Conflict, find_conflicts
 from kbcore.query.coverage import By, CoverageGroup, Covered
@@ -41,8 +44,8 @@ T = TypeVar("T")
 
 _KEPT_COPIES: Final = 2
 """Copies of earlier states that are kept for the next request."""
-_KEPT_SUMMARIES: Final = 6
-_SUMMARY_S: Final = 60.0
+_KEPT_ANSWERS: Final = 12
+_KEPT_S: Final = 60.0
 """Rules also look at files that no extractor reads: after so long they are run again."""
 
 
@@ -101,7 +104,6 @@ class Summary(msgspec.Struct, frozen=True):
 
     overview: Overview
     covered: Covered
-    groups: Mapping[By, list[CoverageGroup]]
     check: CheckReport
     conflicts: tuple[Conflict, ...]
 
@@ -111,18 +113,34 @@ class Reader:
 
     def __init__(self, place: Place) -> None:
         self.place = place
+        self.threads = ThreadPoolExecutor(MAX_READERS, "kb-ui")
+        """In which pages are read: each thread keeps its view."""
+        self.work = CurrentWork()
+        """All that is read, so that it can be interrupted."""
+        self.work.only_reads = True
         self._pool = StorePool()
         self.files = WorktreeFiles(listen)
         self._copies = _Copies()
         self._gate = threading.Lock()
-        """Held while a summary is made: who waits for it would make the same."""
-        self._summaries: list[tuple[tuple[Any, ...], float, Summary]] = []
+        """Held while an answer is found: who waits for it would find the same."""
+        self._answers: list[tuple[tuple[Any, ...], float, Any]] = []
+        """What was found of states, each with its key, which has no hash, and when; the last ones."""
 
     def close(self) -> None:
-        """Close what is open."""
+        """Wait for the threads, and close what is open."""
+        self.threads.shutdown(cancel_futures=True)
         self._copies.close()
         self.files.close()
         self._pool.close()
+
+    def warm(self) -> None:
+        """Let a thread find the summary of the head, so that the first request need not. That one shows a failure."""
+
+        def find() -> None:
+            with suppress(KBError, Stopped, TimeOver), done_for(self.work):
+                self.read("", self.summary)
+
+        self.threads.submit(find)
 
     def branch(self) -> Branch:
         """Return the branch as it is found now. Raises: as ``open_workspace`` and ``branches.open_to_read``."""
@@ -165,30 +183,47 @@ class Reader:
 
     def summary(self, state: State) -> Summary:
         """Return the summary of a state, which is found once. Raises: as ``run_checks``."""
-        key, now_s = _key_of(state), state.branch.workspace.machine.clock.monotonic_s
-        with self._gate:
-            known = self._kept(key, now_s())
-            if known is not None:
-                return known
-            found = _read_summary(state)
-            others = [one for one in self._summaries if one[0] != key]
-            self._summaries = [*others, (key, now_s(), found)][-_KEPT_SUMMARIES:]
-        return found
+        return self._once(("summary", *_key_of(state)), state, lambda: _read_summary(state))
+
+    def groups(self, state: State) -> Mapping[By, list[CoverageGroup]]:
+        """Return the requirements of a state in groups, which are found once. Raises: as ``summary``."""
+        covered = self.summary(state).covered
+        return self._once(
+            ("groups", *_key_of(state)), state, lambda: group_requirements(state.view, covered, owners_of(state))
+        )
 
     def report_on(self, state: State, id_: str) -> CheckReport | None:
         """Return what rules find in an entity: those of the project too where they were run; None for the past."""
         if state.files.is_past:
             return None
         workspace = state.branch.workspace
-        known = self._kept(_key_of(state), workspace.machine.clock.monotonic_s())
+        known: Summary | None = self._kept(("summary", *_key_of(state)), state)
         if known is not None:
             return known.check
         return run_checks(workspace, state.view, branch=state.branch.name, ids=[id_], is_own=True)
 
-    def _kept(self, key: tuple[Any, ...], now_s: float) -> Summary | None:
-        return next(
-            (one for known, made_s, one in self._summaries if known == key and now_s < made_s + _SUMMARY_S), None
-        )
+    def _once(self, key: tuple[Any, ...], state: State, find: Callable[[], T]) -> T:
+        """Return what is kept under a key, or what ``find`` returns, which is then kept. Raises: what that raises."""
+        known: T | None = self._kept(key, state)
+        if known is not None:
+            return known
+        with self._gate:
+            known = self._kept(key, state)
+            if known is not None:
+                return known
+            found = find()
+            others = [one for one in self._answers if one[0] != key]
+            self._answers = [*others, (key, _now_s(state), found)][-_KEPT_ANSWERS:]
+        return found
+
+    def _kept(self, key: tuple[Any, ...], state: State) -> Any:
+        """Return what is kept under a key; None where that is nothing, or is too old."""
+        now_s = _now_s(state)
+        return next((one for known, made_s, one in self._answers if known == key and now_s < made_s + _KEPT_S), None)
+
+
+def _now_s(state: State) -> float:
+    return state.branch.workspace.machine.clock.monotonic_s()
 
 
 def owners_of(state: State) -> CodeOwners:
@@ -197,7 +232,7 @@ def owners_of(state: State) -> CodeOwners:
 
 
 def _key_of(state: State) -> tuple[Any, ...]:
-    """Return all that decides what the summary of a state is, but for the files that rules look at."""
+    """Return all that decides what is found of a state, but for the files that rules look at."""
     workspace, view = state.branch.workspace, state.view
     return (
         (state.branch.name, view.basis.store_id, view.basis.sum, view.seq, view.overlay_mark, state.files.is_past),
@@ -212,9 +247,7 @@ def _read_summary(state: State) -> Summary:
     # The rules of a project may read files, which are not those of an earlier state.
     check = run_checks(workspace, view, branch=state.branch.name, is_own=state.files.is_past)
     conflicts = tuple(find_conflicts(view))
-    owners = owners_of(state)
-    overview = read_overview(view, covered, check, conflicts)
-    return Summary(overview, covered, group_requirements(view, covered, owners), check, conflicts)
+    return Summary(read_overview(view, covered, check, conflicts), covered, check, conflicts)
 
 
 class _Copies:

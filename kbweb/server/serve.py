@@ -8,12 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-import uvicorn
-
 from kbcore.errors import InvalidQuery
-from kbweb.server.access import Guard, Keys
-from kbweb.server.application import Explorer
-from kbweb.server.connections import Connection
 from kbweb.server.reading import Place, Reader
 
 HOST: Final = "127.0.0.1"
@@ -34,9 +29,22 @@ class Server:
     ) -> None:
         """``port`` is 0 for any that is free. Raises: ``InvalidQuery`` for one that cannot be had."""
         self._socket = _listening(port)
-        authority = f"{HOST}:{self.port}"
+        reader = Reader(place)
+        # The branch is read while what serves pages is imported, which takes about as long.
+        reader.warm()
+        try:
+            import uvicorn  # noqa: PLC0415 - as was just said
+
+            from kbweb.server.access import Guard, Keys  # noqa: PLC0415 - as above
+            from kbweb.server.application import Explorer  # noqa: PLC0415 - as above
+            from kbweb.server.connections import Connection  # noqa: PLC0415 - as above
+        except BaseException:
+            reader.work.stop()
+            reader.close()
+            raise
         self._keys = Keys()
-        self._explorer = Explorer(Reader(place), self._keys.base, report, writes=writes)
+        self._explorer = Explorer(reader, self._keys.base, report, writes=writes)
+        authority = f"{HOST}:{self.port}"
         config = uvicorn.Config(
             Guard(self._explorer, authority, self._keys, writes=writes),
             http=Connection,
@@ -73,7 +81,6 @@ class Server:
             except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
                 failed.append(error)
 
-        self._explorer.warm()
         thread = threading.Thread(target=serve, name="kb-ui-server", daemon=True)
         thread.start()
         while thread.is_alive():

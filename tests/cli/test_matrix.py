@@ -66,3 +66,10 @@ def test_what_cannot_be_meant_is_refused(kb, waived, words, said):
     ran = kb("matrix", *words)
     assert (ran.status, ran.out) == (2, "")
     assert said in ran.err
+
+
+def test_a_wrong_argument_is_named_as_it_was_typed(kb, waived):
+    ran = kb("matrix", "req", "verified_by", "verifed_by", "--to", "tests")
+    assert "EDGE 2: There is no edge type 'verifed_by'." in ran.err
+    assert "--to: There is no entity type 'tests'." in ran.err
+    assert "at EDGE 1\n" in kb("matrix", "req", "verifed_by").err

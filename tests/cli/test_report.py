@@ -151,10 +151,76 @@ def test_changes_since_a_point_are_a_page_of_their_own(kb, synced):
     assert (ran.status, (synced / "kb-report").exists()) == (2, False)
 
 
+def test_a_matrix_of_any_path_is_a_page_with_the_rows_of_kb_matrix(kb, synced):
+    text = report_of(kb, synced, "--matrix", "req verified_by", "--matrix", "req ^implements symbol")
+    page = Page(text)
+    assert "req → verified_by" in page.texts["matrices"]
+    assert "req → ^implements → symbol" in page.texts["matrices"]
+    assert {target.removeprefix("#") for target in page.targets} <= {*page.ids}
+    [found, _] = kb("report", "--json", "--matrix", "req verified_by", "--matrix", "req ^implements").json["matrices"]
+    alone = kb("matrix", "req", "verified_by", "--json").json
+    assert {name: found[name] for name in ("yes", "no", "rows")} == {
+        name: alone[name] for name in ("yes", "no", "rows")
+    }
+    assert (found["type"], found["path"]) == ("req", ["verified_by"])
+    markdown = kb("report", "--format", "md", "--matrix", "req verified_by", "--out", "-").out
+    assert "## req → verified\\_by" in markdown
+    assert "| REQ-1 | TEST-1 |" in markdown
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("req verifed_by", "Did you mean 'verified_by'?"),
+        ("reqs verified_by", "There is no entity type 'reqs'."),
+        ("req", "A matrix takes 1 to 6 steps, not 0."),
+        ("", "There is no entity type ''."),
+        ("req verified_by nothing", "There is no edge type 'nothing'."),
+    ],
+)
+def test_a_matrix_that_cannot_be_meant_is_refused(kb, synced, words, said):
+    ran = kb("report", "--matrix", words)
+    assert (ran.status, (synced / "kb-report").exists()) == (2, False)
+    assert said in ran.err
+    assert "--matrix" in ran.err
+
+
+def test_lists_that_do_not_fit_begin_with_holes_and_say_how_many_are_missing(kb, synced, monkeypatch):
+    full = {"not_applicable": dict.fromkeys(("specified", "verified", "implemented"), "it is only an example")}
+    reqs = [
+        {"id": f"A-{at:03d}", "type": "req", "title": "x" * 200, "status": "open", "attributes": full}
+        for at in range(200)
+    ]
+    write(synced, {"c.json": json.dumps({"entities": reqs})})
+    assert kb("apply", "c.json").status == 0
+    monkeypatch.setattr(web_report.html_report, "__defaults__", (140_000,))
+    text = report_of(kb, synced, "--matrix", "req verified_by")
+    page = Page(text)
+    assert len(text.encode()) <= 140_000
+    assert "at most 100 rows of a list" in text.split("<main>")[1]
+    assert "And 102 more: kb coverage --by requirement lists all." in page.texts["requirements"]
+    assert "And 102 more: kb query req lists them." in page.texts["entities"]
+    assert "And 102 more: kb matrix lists all." in page.texts["matrices"]
+    assert page.texts["requirements"].index("REQ-1") < page.texts["requirements"].index("A-000")
+
+
+def test_commands_in_sentences_are_code(kb, synced):
+    write(
+        synced,
+        {
+            "c.json": json.dumps(
+                {"entities": [{"id": "M-1", "type": "req", "title": "`", "status": "open", "priority": "must"}]}
+            )
+        },
+    )
+    assert kb("apply", "c.json").status == 0
+    assert "<code>kb link M-1 verified_by ID</code>" in report_of(kb, synced)
+
+
 def test_what_does_not_fit_is_left_out_in_steps_and_the_report_says_so(kb, synced, monkeypatch):
     whole = len(report_of(kb, synced).encode())
     sizes = set()
-    for limit in (whole, whole - 1, 13_500):
+    for limit in (whole, whole - 1, 14_000):
         monkeypatch.setattr(web_report.html_report, "__defaults__", (limit,))
         text = report_of(kb, synced)
         assert len(text.encode()) <= limit
@@ -172,3 +238,18 @@ def test_what_does_not_fit_is_left_out_in_steps_and_the_report_says_so(kb, synce
 def test_options_that_cannot_be_meant_are_refused(kb, synced, words):
     assert kb("report", *words).status == 2
     assert not (synced / "kb-report").exists()
+
+
+@pytest.mark.slow
+def test_5000_entities_with_edges_have_a_report_of_at_most_5_mb_with_a_page_of_each(kb, synced):
+    entities = [
+        {"id": f"R-{at:04d}", "type": "req", "title": f"Requirement {at} of the shop and its parts", "status": "open",
+         "owner": "ana", "tags": ["shop"], "priority": "should"}
+        for at in range(4_990)
+    ]  # fmt: skip
+    edges = [{"type": "depends_on", "from": f"R-{at:04d}", "to": f"R-{at // 3:04d}"} for at in range(1, 4_990)]
+    write(synced, {"c.json": json.dumps({"entities": entities, "edges": edges})})
+    assert kb("apply", "c.json").status == 0
+    text = report_of(kb, synced)
+    assert len(text.encode()) <= web_report.MAX_BYTES
+    assert {f"e/{one['id']}" for one in entities} <= {*Page(text).ids}

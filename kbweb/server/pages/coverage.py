@@ -29,14 +29,14 @@ def overview(ask: Ask, state: State) -> Page:
 
 def coverage(ask: Ask, state: State) -> Page:
     """Return how far requirements are covered, in groups."""
-    found = ask.reader.summary(state)
+    found, by_name = ask.reader.summary(state), ask.reader.groups(state)
     counted = [
         (by, group.name or "", group.requirements, *(tally.yes for tally in group.tallies.values()), group.failing)
-        for by, groups in found.groups.items()
+        for by, groups in by_name.items()
         for group in groups
     ]
     table = Table(("by", "group", "requirements", *ASPECTS, "failing"), counted)
-    return Page("coverage", "Coverage", {"overview": found.overview, "groups": found.groups}, table)
+    return Page("coverage", "Coverage", {"overview": found.overview, "groups": by_name}, table)
 
 
 def requirements(ask: Ask, state: State) -> Page:

@@ -11,9 +11,10 @@ from kbcore.errors import InvalidQuery, Problem
 from kbcore.limits import MAX_TRAVERSAL_DEPTH
 from kbcore.query import NO_PATTERN, UNREAD, DataNames, Query, check, parse_each, parse_pattern, parse_where
 from kbcore.query.former import with_present_ids
+from kbcore.query.subject import subject_of_node
 from kbcore.store.history.when import span_meant
 from kbcore.sync.searching import search
-from kbweb.server.pages.page import Ask, Page, Table, root_of, schema_of, subject_of
+from kbweb.server.pages.page import Ask, Page, Table, root_of, schema_of
 from kbweb.server.reading import State, owners_of
 
 SUGGESTED: Final = 12
@@ -53,7 +54,7 @@ def entities(ask: Ask, state: State) -> Page:
     found = search(
         workspace, state.branch.store, state.branch.name, view, msgspec.structs.replace(checked, at=state.at)
     )
-    subjects = [subject_of(node) for node in found.entities]
+    subjects = [subject_of_node(node) for node in found.entities]
     values = {
         "found": subjects,
         "total": found.total,
@@ -76,5 +77,5 @@ def suggest(ask: Ask, state: State) -> Page:
     found = search(branch.workspace, branch.store, branch.name, state.recorded, query)
     exact = state.view.nodes([words])
     nodes = [*exact, *(node for node in found.entities if node.id != words)][:SUGGESTED]
-    subjects = [subject_of(node) for node in nodes]
+    subjects = [subject_of_node(node) for node in nodes]
     return Page("suggest", "Search", {"found": subjects, "total": max(found.total, len(nodes)), "words": words})

@@ -7,9 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.model.graph import Node, is_proposed
 from kbcore.model.schema import Schema
-from kbcore.query.subject import Subject
 from kbcore.store.history.when import When, point_in
 from kbcore.view.branch_definitions import schema_at
 from kbweb.links import ServerLinks
@@ -54,12 +52,6 @@ class Page(msgspec.Struct, frozen=True):
 
 
 PageOf = Callable[[Ask, State], Page]
-
-
-def subject_of(node: Node) -> Subject:
-    """Return what a list shows of an entity."""
-    title, status, owner = (str(node.fields.get(name) or "") for name in ("title", "status", "owner"))
-    return Subject(node.id, node.type, title, status, owner, is_proposed(node))
 
 
 def point_of(branch: Branch, text: str) -> When | None:

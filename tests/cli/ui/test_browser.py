@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import time
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -11,6 +12,7 @@ import pytest
 
 from tests.cli.ui.test_pages import HOSTILE, PAGES, apply
 from tests.support.browser.chromium import chromium
+from tests.support.processes.cli import environment, program
 from tests.support.processes.explorer import Explorer
 
 SOON_MS = 10_000
@@ -369,3 +371,32 @@ def test_a_page_of_another_port_reads_nothing(browser, opened, explorer, tmp_pat
     finally:
         served.shutdown()
         served.server_close()
+
+
+def test_a_report_opens_from_the_disk_without_a_network_and_filters_and_prints(browser, root, tmp_path):
+    report = tmp_path / "report.html"
+    words = ["report", "--out", str(report), "--matrix", "req verified_by"]
+    subprocess.run([*program(), *words], cwd=root, env=environment(), check=True, capture_output=True)
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.set_default_timeout(SOON_MS)
+    asked, faults = [], []
+    page.on("request", lambda one: asked.append(one.url))
+    page.on("console", lambda one: faults.append(one.text) if one.type == "error" else None)
+    page.goto(report.as_uri())
+    page.fill("input[type=search]", "req-9")
+    page.click("#found a")
+    assert page.locator("section:visible").evaluate_all("all => all.map((one) => one.id)") == ["e/REQ-9"]
+    page.emulate_media(media="print")
+    assert page.locator("section:visible").evaluate_all("all => all.map((one) => one.id)") == ["e/REQ-9"]
+    page.emulate_media(media="screen")
+    for name in ("requirements", "matrices"):
+        page.click(f"nav a[href='#{name}']")
+        page.check(f"#{name} .holes")
+        assert page.locator(f"#{name} tbody tr:visible").count() == page.locator(f"#{name} tr:has(.hole)").count() > 0
+    assert page.locator("#matrices tbody tr:not(:visible)").count() == 1
+    page.emulate_media(media="print")
+    assert page.locator("section:visible").evaluate_all("all => all.map((one) => one.id)")[0] == "overview"
+    context.close()
+    assert {urlsplit(one).scheme for one in asked} == {"file"}
+    assert faults == []

@@ -297,6 +297,10 @@ def test_typing_finds_entities_by_id_and_by_the_beginning_of_a_word(explorer):
     assert explorer.get("/suggest?text=").text.strip() == ""
 
 
+def test_the_list_of_what_is_around_an_entity_says_how_much_it_is(explorer):
+    assert re.search(r"The same as a list: \d+ of \d+ entit(y|ies), \d+ edges? ", explorer.get("/entity/REQ-1").main)
+
+
 def test_exports_are_what_the_page_shows(explorer):
     rows = list(csv.reader(io.StringIO(explorer.get("/entities?type=req&format=csv").text)))
     book = explorer.get("/entities?type=req&format=xlsx")

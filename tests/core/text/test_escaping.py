@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import unicodedata
@@ -9,6 +10,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from kbcore.store.write_request import session_name
 from kbcore.text.escaping import (
@@ -19,6 +21,7 @@ from kbcore.text.escaping import (
     escaped_json,
     in_quotes,
     json_text,
+    markdown_text,
     text_of_csv_cell,
 )
 
@@ -121,3 +124,16 @@ def test_a_cell_of_csv_is_no_formula_and_is_read_as_it_was(text):
     assert text_of_csv_cell(cell) == text
     is_number = re.fullmatch(r"[+-]?[0-9]+([.,][0-9]+)*", text)
     assert is_number or not cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("<script>alert(1)</script>", "&lt;b&gt; &#60;", "a|b|c", "[x](javascript:alert(1))", "![x](http://e/x)"),
+        *("`code` *a* _b_ ~~c~~", "\\\\ \\| \\<", "<!-- x -->", "<http://e/x>"),
+    ],
+)
+def test_markdown_shows_a_text_in_a_cell_as_it_is(text):
+    reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    shown = reader.render(f"| a | b |\n| --- | --- |\n| {markdown_text(text)} | end |\n")
+    assert re.findall("<td>(.*?)</td>", shown) == [html.escape(text).replace("&#x27;", "'"), "end"]
