@@ -205,7 +205,8 @@ class _State:
         fits = before and before.settings == self.settings and (before.branch, before.commit) == self.checked_out
         # A sync may have recorded meanwhile what was pending.
         fits = fits and before is not None and (not before.pending or before.seen == self._seen)
-        if not (before and fits) or not hook_note.is_of_own_index(self._env) or found.faults or found.before:
+        is_own = hook_note.is_of_own_index(self._git_dir, self._env)
+        if not (before and fits) or not is_own or found.faults or found.before:
             hook_note.remove(self._git_dir)
             return
         self._write(before.endings, staged=sorted(found.files), pending=before.pending)

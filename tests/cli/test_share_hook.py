@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -193,6 +194,22 @@ def test_a_commit_of_named_paths_leaves_the_change_files_in_the_index_too(kb, au
     assert len(files_in(auto)) == 1
     assert git(auto, "status", "--porcelain", "--untracked-files=all") == "A  a.txt"
     commit(auto, hooked)
+    assert len(files_in(auto)) == 1, "the next commit keeps it"
+
+
+@pytest.mark.parametrize("name", ["index", "other"])
+def test_a_commit_from_an_index_of_the_caller_leaves_the_change_files_in_that_of_the_worktree(
+    kb, auto, hooked, tmp_path, name
+):
+    stage(auto, "a.txt")
+    commit(auto, hooked)
+    own = tmp_path / name
+    shutil.copy(auto / ".git" / "index", own)
+    apply(kb, {"id": "S-1", **SYMBOL})
+    commit(auto, hooked | {"GIT_INDEX_FILE": str(own)}, "--allow-empty")
+    assert len(files_in(auto)) == 1
+    assert is_clean(auto)
+    commit(auto, hooked, "--allow-empty")
     assert len(files_in(auto)) == 1, "the next commit keeps it"
 
 
