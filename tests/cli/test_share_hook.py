@@ -186,6 +186,19 @@ def test_each_way_to_commit_takes_changes_and_leaves_a_clean_tree(kb, auto, hook
     assert (len(files_in(auto)), is_clean(auto), unshared(kb)) == (1, True, [])
 
 
+def test_a_commit_in_a_sparse_checkout_without_kb_takes_changes_along(kb, auto, hooked):
+    write(auto, {"src/a.txt": "a"})
+    git(auto, "add", "src")
+    commit(auto, hooked)
+    git(auto, "sparse-checkout", "set", "src")
+    shutil.rmtree(auto / ".kb", ignore_errors=True)
+    apply(kb, {"id": "S-1", **SYMBOL})
+    write(auto, {"src/a.txt": "b"})
+    said = commit(auto, hooked, "-a")
+    assert "the commit takes along 1 change" in said
+    assert (len(files_in(auto)), unshared(kb)) == (1, [])
+
+
 def test_a_commit_of_named_paths_leaves_the_change_files_in_the_index_too(kb, auto, hooked):
     stage(auto, "a.txt")
     stage(auto, "b.txt")
