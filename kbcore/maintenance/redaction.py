@@ -32,6 +32,7 @@ from kbcore.storage.witness_notes import seen_of
 from kbcore.store import backup_refs, branches
 from kbcore.store.branches.moves import in_trash
 from kbcore.store.branches.stores import repository_lock
+from kbcore.store.folders import KEPT_ANSWERS
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 from kbcore.view import claim_filling, redacted_changes
@@ -534,8 +535,13 @@ def _clear_unfinished(workspace: Workspace) -> tuple[str, ...]:
 
 def _forget_caches(workspace: Workspace) -> tuple[str, ...]:
     """Delete everything that is cached; return a sentence on each thing that could not be deleted."""
-    fs, left = workspace.machine.fs, list[str]()
-    for folder in dict.fromkeys([workspace.folders.cache_dir, workspace.folders.usual_cache_dir]):
+    fs, folders, left = workspace.machine.fs, workspace.folders, list[str]()
+    found = [folders.cache_dir, folders.usual_cache_dir]
+    try:
+        found += [one / KEPT_ANSWERS for one in folders.git_dirs()]
+    except KBError as error:
+        left.append(f"The kept answers of {kb('prime')} could not be cleared: {error.message}")
+    for folder in dict.fromkeys(found):
         try:
             if files.is_directory(fs, folder):
                 for name in sorted(fs.listdir(folder)):
