@@ -401,6 +401,16 @@ def test_an_unfinished_copy_of_a_store_goes(filled: Project) -> None:
     assert is_gone(filled)
 
 
+def test_stores_that_are_not_in_use_are_named(filled: Project) -> None:
+    assert not [one for one in preview(filled, pattern()).elsewhere if "not in use" in one]
+    aside, older = filled.root / ".git/kb-moved/branches", filled.root / ".kb/branches"
+    shutil.copytree(stores_at(filled.root), aside, symlinks=True)
+    shutil.rmtree(older)
+    shutil.copytree(stores_at(filled.root), older, symlinks=True)
+    said = [one.partition(" has stores")[0] for one in preview(filled, pattern()).elsewhere if "not in use" in one]
+    assert said == [str(aside), str(older)]
+
+
 def test_a_second_redaction_removes_the_digests_that_would_reveal_it(filled: Project) -> None:
     redact(filled, Wanted("entity", "REQ-3"))
     first = records(filled)[3].redaction
