@@ -88,12 +88,7 @@ def note_committed(
 
 
 def _is_all_of(index: ClaimIndex, seq: int, files: dict[str, Sequence[Change]]) -> bool:
-    """Tell whether files have only changes of records of this store, which no committed file had, and none redacted.
-
-    Of the first files that a store knows of more follows (``SharedChanges``).
-    """
-    if not index.committed_files(seq):
-        return False
+    """Tell whether files have only changes of records of this store, which no committed file had, and none redacted."""
     copies = [change for group in files.values() for change in group]
     ids = {one.id for one in copies}
     if not all(files.values()) or len(ids) != len(copies) or any(one.is_redacted for one in copies):
