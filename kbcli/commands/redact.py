@@ -163,6 +163,9 @@ def _show_store(output: Output, store: FoundStore) -> None:
         output.say(f"  {pluralize(store.snapshots, 'snapshot')} would be written again")
     for entry in store.quarantine:
         output.say(escape_controls(f"  quarantine/{entry} would be deleted"))
+    for file in store.unused:
+        if not file.startswith("quarantine/"):
+            output.say(escape_controls(f"  {file} would be deleted"))
     if store.also_in:
         output.warn(escape_controls(f"{name}: the same text stays in {_records(store.also_in)}."))
 

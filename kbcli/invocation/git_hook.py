@@ -172,10 +172,19 @@ def _is_wanted(session: Session, *, is_commit: bool = False) -> bool:
         return False
     repo = workspace.repo
     has_kb = any((root / ".kb").is_dir() for root in (repo.worktree, repo.kb_root))
-    if not (has_kb and repo.has_worktree):
+    if not (repo.has_worktree and (has_kb or _is_left_out(session))):
         return False
     head = workspace.head()
     return head.kind in {"branch", "unborn"} or (is_commit and head.kind == "detached" and not head.bisect_from)
+
+
+def _is_left_out(session: Session) -> bool:
+    """Return whether git has a KB here and leaves it out of the worktree, as a sparse checkout does."""
+    from kbcore.git import staging
+    from kbcore.store.kb_folder import KB
+
+    repo = session.workspace_as_it_is().repo
+    return staging.is_sparse(repo) and bool(staging.not_checked_out(repo, session.machine.env, KB))
 
 
 class _State:
@@ -205,7 +214,8 @@ class _State:
         fits = before and before.settings == self.settings and (before.branch, before.commit) == self.checked_out
         # A sync may have recorded meanwhile what was pending.
         fits = fits and before is not None and (not before.pending or before.seen == self._seen)
-        if not (before and fits) or not hook_note.is_of_own_index(self._env) or found.faults or found.before:
+        is_own = hook_note.is_of_own_index(self._git_dir, self._env)
+        if not (before and fits) or not is_own or found.faults or found.before:
             hook_note.remove(self._git_dir)
             return
         self._write(before.endings, staged=sorted(found.files), pending=before.pending)

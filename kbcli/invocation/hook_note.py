@@ -21,8 +21,8 @@ SETTINGS = ".kb/config.json"
 _FORMAT = "1"
 _MAX_BYTES = 2**20
 BRANCH = "refs/heads/"
-_OWN_INDEXES = ("", "index", "index.lock")
-"""The names of the index that git commits from, but where a commit is made of named paths."""
+_OWN_INDEXES = ("index", "index.lock")
+"""The names in the git directory of the index that git commits from, but where a commit is made of named paths."""
 _SEQUENCES = ("rebase-merge", "rebase-apply", "sequencer")
 _KB = ".kb/"
 _COMPANION = ".kb/.gitattributes"
@@ -150,9 +150,10 @@ def checked_out(git_dir: str) -> tuple[str, str]:
     return branch, commit
 
 
-def is_of_own_index(env: Mapping[str, str]) -> bool:
-    """Return whether git commits from the index of the worktree, and not from one that it made of named paths."""
-    return os.path.basename(env.get("GIT_INDEX_FILE", "")) in _OWN_INDEXES  # noqa: PTH119 - as above
+def is_of_own_index(git_dir: str, env: Mapping[str, str]) -> bool:
+    """Return whether git commits from the index of the worktree, and not from one of named paths or of the caller."""
+    folder, name = os.path.split(env.get("GIT_INDEX_FILE", ""))
+    return not name or (name in _OWN_INDEXES and os.path.realpath(folder) == os.path.realpath(git_dir))
 
 
 def look_of(path: str) -> str:

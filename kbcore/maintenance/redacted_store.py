@@ -7,6 +7,9 @@ an earlier one is known only then.
 from __future__ import annotations
 
 import hashlib
+import os
+import re
+import stat
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +24,7 @@ from kbcore.model.record import REDACTION, RedactedRecord, Redaction
 from kbcore.model.redaction.redactor import Place, Redactor
 from kbcore.model.redaction.target import Target
 from kbcore.model.state import State
-from kbcore.storage import files, quarantine, redacting, scan, snapshot
+from kbcore.storage import files, quarantine, recovery, redacting, scan, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Redacted, SnapshotRef
 from kbcore.storage.journal import Writer
@@ -36,6 +39,8 @@ from kbcore.view.record_rows import FoldedRecord, fold
 _LEAST_CHARS: Final = 6
 """Shorter texts of values that were taken out are not looked for elsewhere: they may be anything."""
 _SHOWN: Final = 20
+_ESCAPED: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
+_CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 class Survey:
@@ -53,6 +58,8 @@ class Survey:
         """The changed places of each record that would be changed."""
         self.bases: tuple[int, ...] = ()
         """The snapshots of what pruned or missing records led to, of which facts would be changed."""
+        self.unused = self._unused()
+        """The files that hold a pattern and that the store does not use: what was cut off, or left by a crash."""
         self._read()
         self.redactor = Redactor(target, self.redactor)
         self._read()
@@ -69,6 +76,19 @@ class Survey:
         if self._is_of_records:
             self.bases = self._changed_bases(self.redactor)
 
+    def _unused(self) -> tuple[str, ...]:
+        fs, of, matches = self._fs, self._of, self._target.matches
+        if matches is None:
+            return ()
+        after = msgspec.structs.replace(of, redacted=self._redacted())
+        found = recovery.superseded(fs, self._directory, after)
+        return tuple(str(one.relative_to(self._directory)) for one in found if _holds(fs, one, matches))
+
+    def _redacted(self) -> Redacted:
+        of = self._of
+        copies = tuple(name for name in self.quarantined() if not quarantine.cut_from(name))
+        return Redacted(of.generation + 1, of.seq + 1, of.store_id, copies)
+
     def _changed_bases(self, redactor: Redactor) -> tuple[int, ...]:
         found = ((base, self._facts(base, redactor)[1]) for base in _bases(self._of))
         return tuple(base.seq for base, is_changed in found if is_changed)
@@ -79,7 +99,7 @@ class Survey:
     @property
     def is_empty(self) -> bool:
         """True when nothing holds it."""
-        return not self.records and not self.bases
+        return not (self.records or self.bases or self.unused)
 
     @property
     def first(self) -> int:
@@ -147,10 +167,8 @@ class Survey:
                 known.append(replay.known_of(one))
                 if one.seq in wanted:
                     made.append(self._snapshot(chained, one.seq, one.sum, canonical.lines(state, known)))
-        copies = tuple(name for name in self.quarantined() if not quarantine.cut_from(name))
-        redacted = Redacted(of.generation + 1, of.seq + 1, of.store_id, copies)
         ordered = tuple(sorted(made, key=lambda ref: ref.seq))
-        new = msgspec.structs.replace(chained.head, snapshots=ordered, redacted=redacted)
+        new = msgspec.structs.replace(chained.head, snapshots=ordered, redacted=self._redacted())
         return new, Redaction(first, tuple(changed), kept.hexdigest(), of.first_seq, tuple(bases))
 
     def refuse_kept(self) -> None:
@@ -265,9 +283,37 @@ def _bases(of: Head) -> Iterator[SnapshotRef]:
             yield refs[0]
 
 
+def _holds(fs: Fs, path: Path, matches: re.Pattern[str]) -> bool:
+    """Tell whether a file, or one in a folder, has a text in a line, as it is or as JSON spells it.
+
+    Raises: ``StorageError``.
+    """
+    with files.explained(path, "read", reading=True):
+        about = fs.lstat(path)
+        if stat.S_ISDIR(about.st_mode):
+            return any(_holds(fs, path / name, matches) for name in sorted(fs.listdir(path)))
+        if not stat.S_ISREG(about.st_mode):
+            return False
+        with files.opened(fs, path, os.O_RDONLY) as fd:
+            lines = files.read_lines(fs, fd, 0, about.st_size, about.st_size)
+            return any(_is_in_line(line.decode(errors="replace"), matches) for _, line in lines)
+
+
+def _is_in_line(line: str, matches: re.Pattern[str]) -> bool:
+    if matches.search(line):
+        return True
+    return "\\" in line and bool(matches.search(_ESCAPED.sub(lambda one: _plain(one[1]), line)))
+
+
+def _plain(escaped: str) -> str:
+    """Return the character that JSON escapes so."""
+    return chr(int(escaped[1:], 16)) if len(escaped) > 1 else _CONTROLS.get(escaped, escaped)
+
+
 def _said(content: Redaction) -> str:
     seqs = some_of([str(one.seq) for one in content.records], _SHOWN)
     what = [f"{pluralize(len(content.records), 'record')} ({seqs})"] if seqs else []
     what += [f"the facts of {pluralize(len(content.snapshots), 'snapshot')}"] if content.snapshots else []
+    what = what or ["files that the store did not use"]
     chain = f" The chain was computed again from record {content.first} on." if content.records else ""
     return f"Something was taken out of {' and '.join(what)}.{chain}"

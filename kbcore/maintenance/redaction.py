@@ -25,13 +25,14 @@ from kbcore.model.redaction.changes import TakenOut, taken_out, without, without
 from kbcore.model.redaction.redactor import Redactor
 from kbcore.model.redaction.target import Target, commands, names_of, pattern_of
 from kbcore.process import interrupting
-from kbcore.storage import files, head, journal, layout, scan
+from kbcore.storage import branchdir, files, head, journal, layout, scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.witness_notes import seen_of
 from kbcore.store import backup_refs, branches
 from kbcore.store.branches.moves import in_trash
 from kbcore.store.branches.stores import repository_lock
+from kbcore.store.folders import KEPT_ANSWERS
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 from kbcore.view import claim_filling, redacted_changes
@@ -83,6 +84,8 @@ class FoundStore(msgspec.Struct, frozen=True):
     """What lies in quarantine: it is removed with the redaction."""
     also_in: tuple[int, ...] = ()
     """Records that hold a text of a value which would be taken out, and stay."""
+    unused: tuple[str, ...] = ()
+    """Files that hold a pattern and that the store does not use, quarantine among them: these are removed."""
     error: str = ""
 
 
@@ -305,6 +308,7 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
         decoded = redacted_files.Decoded()
         asked, is_shared = _look_through(workspace, asked, decoded)
         taken = _taken_out(workspace, asked, tips.changes)
+        copies = _clear_unfinished(workspace)
         note = _Begun(workspace.machine.clock.now())
         files.publish_file(fs, begun, msgspec.json.encode(note))
         if taken:
@@ -319,6 +323,7 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
                 done.append(one)
         shared = redacted_files.redact_change_files(workspace, asked.target_in_files(), decoded)
         left = _forget_caches(workspace)
+        shared += redacted_files.RedactedFiles(failed=copies)
         failed = (*(f"{one.branch}: {one.error}" for one in done if one.error), *shared.failed)
         if failed:
             note = msgspec.structs.replace(note, failed=failed[:_MOST_SENTENCES])
@@ -418,7 +423,7 @@ def _look(workspace: Workspace, store: _Store, asked: _ResolvedTarget) -> tuple[
     records = tuple(
         FoundRecord(seq, tuple(dict.fromkeys(one.words for one in places))) for seq, places in found.records.items()
     )
-    shown = (records, found.snapshots(), found.quarantined(), found.also_in())
+    shown = (records, found.snapshots(), found.quarantined(), found.also_in(), found.unused)
     return FoundStore(store.branch, store.place, *shown), found
 
 
@@ -519,10 +524,24 @@ def _note_trashed(workspace: Workspace, directory: Path, of: Head, new: Head) ->
         workspace.place.write(branch.name, seen_of(new, branch))
 
 
+def _clear_unfinished(workspace: Workspace) -> tuple[str, ...]:
+    """Remove the copies of stores that were not finished; return a sentence where one could not be removed."""
+    try:
+        branchdir.clear_unfinished(workspace.machine.fs, workspace.folders.branches_dir)
+    except KBError as error:
+        return (f"An unfinished copy of a store may hold it: {error.message}",)
+    return ()
+
+
 def _forget_caches(workspace: Workspace) -> tuple[str, ...]:
     """Delete everything that is cached; return a sentence on each thing that could not be deleted."""
-    fs, left = workspace.machine.fs, list[str]()
-    for folder in dict.fromkeys([workspace.folders.cache_dir, workspace.folders.usual_cache_dir]):
+    fs, folders, left = workspace.machine.fs, workspace.folders, list[str]()
+    found = [folders.cache_dir, folders.usual_cache_dir]
+    try:
+        found += [one / KEPT_ANSWERS for one in folders.git_dirs()]
+    except KBError as error:
+        left.append(f"The kept answers of {kb('prime')} could not be cleared: {error.message}")
+    for folder in dict.fromkeys(found):
         try:
             if files.is_directory(fs, folder):
                 for name in sorted(fs.listdir(folder)):

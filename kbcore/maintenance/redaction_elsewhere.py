@@ -10,7 +10,7 @@ from kbcore.extract.changes import is_change_file
 from kbcore.git import worktree_content
 from kbcore.model.redaction.target import Target
 from kbcore.store import backup_refs
-from kbcore.store.kb_folder import KB
+from kbcore.store.kb_folder import KB, is_folder, is_used
 from kbcore.store.workspace import Workspace
 from kbcore.text.wording import some_of
 
@@ -35,6 +35,7 @@ def places(workspace: Workspace, target: Target, sources: Iterable[str], is_foun
             "Revoke the secret and make a new one: who has read it, has it. Only that ends the leak.",
             _GIT,
             *_refs(workspace),
+            *_unused_stores(workspace),
             f"Other clones have stores of their own: run {shell('redact')} in each.",
             f"Backups from before hold it: make a new one with {shell('backup')}, then remove the old ones.",
             _MORE,
@@ -64,6 +65,16 @@ def _refs(workspace: Workspace) -> Iterator[str]:
             "A remote keeps commits that its refs do not name any more until it removes them: ask who runs it. Who has"
             f" fetched has a copy, and {shell('fetch')} there names what to redact."
         )
+
+
+def _unused_stores(workspace: Workspace) -> Iterator[str]:
+    """Yield a sentence on each folder of stores that is not in use: no redaction reads it."""
+    folders = workspace.folders
+    shown = [] if folders.has_own_pointer() else [folders.shown_branches]
+    for folder in (*folders.folders_moved_aside(), *shown):
+        is_other = folder != folders.branches_dir and is_folder(workspace.machine.fs, folder)
+        if is_other and is_used(workspace.machine.fs, folder):
+            yield f"{folder} has stores that are not in use, and they may hold it: keep none that is not needed."
 
 
 def _documents(workspace: Workspace, target: Target, sources: Iterable[str]) -> Iterator[str]:

@@ -28,7 +28,7 @@ from kbcore.storage import files, lock
 from kbcore.storage.files import below
 from kbcore.storage.fs import Fs
 from kbcore.storage.scratch import user_folder
-from kbcore.store.folders import BRANCHES, CACHE, data_dir_of
+from kbcore.store.folders import BRANCHES, CACHE, KEPT_ANSWERS, data_dir_of
 from kbcore.store.init import default_ignore_text
 from kbcore.store.settings_files import CONFIG, IGNORE, SCHEMA
 from kbcore.store.workspace import Workspace
@@ -37,7 +37,7 @@ Reason = Literal["journals", "not_in_git", "other_repositories"]
 
 _USER_FOLDERS: Final = (("XDG_CACHE_HOME", ".cache"), ("XDG_STATE_HOME", ".local/state"))
 _KB: Final = "kb"
-_IN_GIT_DIR: Final = ("kb-hook", "kb-prime")
+_IN_GIT_DIR: Final = ("kb-hook", KEPT_ANSWERS)
 """What is in the git directory of each worktree: the note of git's hooks, and kept answers."""
 _WAIT_S: Final = 10.0
 _COMMAND: Final = "kb uninstall"
@@ -75,7 +75,9 @@ def plan(workspace: Workspace, *, deletes_all: bool, is_last: bool) -> Removal:
         else:
             found += [data / name for name in fs.listdir(data) if data / name != stores]
             kept.append(Kept(stores, "journals"))
-    found += [one for folder in _git_dirs(workspace) for name in _IN_GIT_DIR if _is_there(fs, one := folder / name)]
+    found += [
+        one for folder in workspace.folders.git_dirs() for name in _IN_GIT_DIR if _is_there(fs, one := folder / name)
+    ]
     for folder in dict.fromkeys([workspace.settings_dir, workspace.folders.kb_dir]):
         goes, stays = _settings(workspace, folder, deletes_all=deletes_all)
         found += goes
@@ -112,14 +114,6 @@ def _remove(fs: Fs, path: Path) -> None:
         files.remove_tree(fs, path)
     else:
         fs.unlink(path)
-
-
-def _git_dirs(workspace: Workspace) -> list[Path]:
-    """Return the git directories of all worktrees."""
-    fs, common = workspace.machine.fs, workspace.repo.common_dir
-    linked = common / "worktrees"
-    names = fs.listdir(linked) if files.is_directory(fs, linked) else []
-    return [common, *(linked / name for name in sorted(names))]
 
 
 def _settings(workspace: Workspace, folder: Path, *, deletes_all: bool) -> tuple[list[Path], list[Kept]]:

@@ -6,7 +6,7 @@ never taken for a permission.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final, Literal
@@ -30,6 +30,9 @@ the change says what private changes alone stated.
 
 Reason = tuple[Privacy, str]
 """The reason why a change is private, and the place in it."""
+
+_Types = Callable[[Change, str], Collection[str]]
+"""Returns the types of an entity that a change is judged by, for the change and the id of the entity."""
 
 _SETTINGS: Final = f"{KB}/{CONFIG}"
 _NOBODY: Final = ShareSettings(actors=())
@@ -70,14 +73,13 @@ def _private_by_settings(
     return reasons
 
 
-def _private_by(change: Change, settings: ShareSettings, types: Callable[[str], str]) -> Reason | None:
+def _private_by(change: Change, settings: ShareSettings, types: _Types) -> Reason | None:
     """Return the reason why a change is private by some settings, None where it is not."""
     if not _matches(change.actor, settings.actors):
         return "private_actor", change.actor
     if settings.types != DEFAULT.share.types:
-        own = _stated_types(change)
         for key in sorted(ids_in(change)):
-            if not _matches(own.get(key) or types(key), settings.types):
+            if not all(_matches(one, settings.types) for one in types(change, key)):
                 return "private_type", key
     return None
 
@@ -151,23 +153,28 @@ def _matches(text: str, globs: Collection[str]) -> bool:
 
 
 def _stated_types(change: Change) -> dict[str, str]:
-    return {
-        claim.on.id: str(claim.now)
-        for claim in change.claims
-        if isinstance(claim, SetField) and claim.field == "type" and not isinstance(claim.on, EdgeRef)
-    }
+    return {key: str(claim.now) for key, claim in _type_claims(change)}
 
 
-def _types_of(workspace: Workspace, branch: str, changes: Iterable[Change]) -> Callable[[str], str]:
-    """Return what tells the type of an entity that changes name: as it is, or as some change stated it.
+def _type_claims(change: Change) -> Iterator[tuple[str, SetField]]:
+    for claim in change.claims:
+        if isinstance(claim, SetField) and claim.field == "type" and not isinstance(claim.on, EdgeRef):
+            yield claim.on.id, claim
 
-    The entity may be gone, as after its change file was removed.
+
+def _types_of(workspace: Workspace, branch: str, changes: Sequence[Change]) -> _Types:
+    """Return what tells the types of an entity that a change names, of ``changes`` in the order of their records.
+
+    That is the type which the change states, or else the one that it had when the change was written, as far as these
+    changes say so, and the one that it has. The entity may be gone, as after its change file was removed: then some
+    change stated its type.
     """
-    changes = list(changes)
     ids = sorted({key for change in changes for key in ids_in(change)})
+    own = {change.id: _stated_types(change) for change in changes}
     found: dict[str, str] = {}
-    for change in changes:
-        found |= _stated_types(change)
+    for stated in own.values():
+        found |= stated
+    then = _types_when_written(changes)
 
     def load() -> dict[str, str]:
         nodes = workspace.store(branch).read(lambda view: view.nodes(ids))
@@ -179,9 +186,32 @@ def _types_of(workspace: Workspace, branch: str, changes: Iterable[Change]) -> C
 
     loaded: list[dict[str, str]] = []
 
-    def type_of(key: str) -> str:
+    def types_of(change: Change, key: str) -> Collection[str]:
+        if stated := own[change.id].get(key):
+            return [stated]
         if not loaded:
             loaded.append(load())
-        return loaded[0].get(key) or found.get(key, "")
+        return {loaded[0].get(key) or found.get(key, ""), *then.get((change.id, key), ())}
 
-    return type_of
+    return types_of
+
+
+def _types_when_written(changes: Sequence[Change]) -> dict[tuple[str, str], set[str]]:
+    """Return, by change and entity, the types that changes before and after it say that the entity had then.
+
+    These are what the last one before it stated, and what the next one after it saw.
+    """
+    found: dict[tuple[str, str], set[str]] = {}
+    before: dict[str, str] = {}
+    since: dict[str, list[str]] = {}
+    for change in changes:
+        for key in ids_in(change):
+            since.setdefault(key, []).append(change.id)
+            if key in before:
+                found.setdefault((change.id, key), set()).add(before[key])
+        for key, claim in _type_claims(change):
+            if isinstance(claim.was, str):
+                for one in since.pop(key, ()):
+                    found.setdefault((one, key), set()).add(claim.was)
+            before[key] = str(claim.now)
+    return found

@@ -23,6 +23,7 @@ from kbcore.model.claims.change import (
     Create,
     Delete,
     EdgeRef,
+    EntityRef,
     Ref,
     RemoveEdge,
     RemoveMember,
@@ -78,10 +79,11 @@ def private_origins(
     shared = [*shared]
     elements = _Elements(chain(private, shared, (one.change for one in others)))
     public = Counter(fact for change in shared for fact in elements.stated(change))
+    documented = {*documented}
     public.update((_ID, key) for key in documented)
     own = {one.change.id: [*elements.stated_itself(one)] for one in others}
     public.update(chain.from_iterable(own.values()))
-    facts = PrivateFacts(elements, public)
+    facts = PrivateFacts(elements, public, documented)
     concerned: dict[Hashable, list[WrittenChange]] = defaultdict(list)
     for one in others:
         for key in facts.looked_up(one):
@@ -177,11 +179,15 @@ class _Elements:
 
 
 class PrivateFacts:
-    """The facts that private changes state, and how many changes that are not private state each fact."""
+    """The facts that private changes state, and how many changes that are not private state each fact.
 
-    def __init__(self, elements: _Elements, public: Counter[Fact]) -> None:
+    Another entity may have the id of one that was deleted: what was written of the deleted one names its creation.
+    """
+
+    def __init__(self, elements: _Elements, public: Counter[Fact], documented: Collection[str]) -> None:
         self._elements = elements
         self._public = public
+        self._documented = documented
         self._ids = set[str]()
         self._facts = set[Fact]()
         self._anywhere = set[Fact]()
@@ -206,7 +212,8 @@ class PrivateFacts:
         found = set[Hashable]()
         for claim in one.change.claims:
             if not isinstance(claim, Create):
-                found |= {(_ID, entity.id) for entity in entities_in(claim.on)}
+                for entity in entities_in(claim.on):
+                    found |= {(_ID, entity.id), *_creators_of(entity)}
                 found |= {self._elements.edge_fact(edge) for edge in _edges_in(claim.on)}
             if isinstance(claim, UnsetField):
                 found.add(self._elements.field_fact(claim))
@@ -236,7 +243,7 @@ class PrivateFacts:
         if isinstance(claim, Create):
             return ""
         for entity in entities_in(claim.on):
-            if self._is_hidden((_ID, entity.id)):
+            if self._is_hidden((_ID, entity.id)) or self._is_of_private(entity):
                 return entity.id
         removes = claim.removes if isinstance(claim, RemoveEdge | RemoveMember) else ()
         edges = [one for one in _edges_in(claim.on) if not (removes and one is claim.on)]
@@ -253,6 +260,10 @@ class PrivateFacts:
         """Tell whether private changes alone state a fact."""
         return fact in self._facts and not self._public[fact]
 
+    def _is_of_private(self, entity: EntityRef) -> bool:
+        """Tell whether private changes alone created an entity, whatever other changes created under its id."""
+        return entity.id not in self._documented and self._ids.issuperset(_creators_of(entity))
+
     def _is_all_hidden(self, names: Collection[str]) -> bool:
         """Tell whether all of some claims (``claim_name``), if any, are of private changes."""
         return bool(names) and all(one[:ID_CHARS] in self._ids for one in names)
@@ -264,6 +275,11 @@ class PrivateFacts:
             if not any(self._public[fact] for fact in same):
                 return True
         return False
+
+
+def _creators_of(entity: EntityRef) -> set[str]:
+    """Return the ids of the changes that a reference names as those which created its entity."""
+    return {one.partition(":")[0] for one in entity.of}
 
 
 def _without_element(fact: Fact) -> Fact:

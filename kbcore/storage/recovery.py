@@ -216,6 +216,7 @@ def superseded(fs: Fs, directory: Path, of: Head) -> list[Path]:
         kept = quarantine.listed(fs, directory)
 
     def is_old(name: str) -> bool:
+        name = name.removesuffix(layout.TMP_SUFFIX)  # what a writer that ended early did not finish
         return layout.generation_of(name) < last.generation and 0 < _begins(name) <= last.seq
 
     cut = [name for name in kept if name in last.removes or is_old(quarantine.cut_from(name))]

@@ -31,6 +31,8 @@ _ASIDE: Final = f"{DATA}-moved"
 BRANCHES: Final = "branches"
 CACHE: Final = "cache"
 REPOSITORY_LOCK: Final = "lock"
+KEPT_ANSWERS: Final = "kb-prime"
+"""The folder in the git directory of a worktree with answers of `kb prime` that are kept."""
 
 
 class Folders:
@@ -172,6 +174,13 @@ class Folders:
         one: also a copy at the old place, which a program made that replaces a link by what it leads to.
         """
         return () if self.is_in_worktree else (GIT_DIRECTORY,)
+
+    def git_dirs(self) -> list[Path]:
+        """Return the git directories of all worktrees. Raises: ``StorageError``."""
+        common, linked = self.repo.common_dir, self.repo.common_dir / "worktrees"
+        with files.explained(linked, "list", reading=True):
+            names = self.machine.fs.listdir(linked) if files.is_directory(self.machine.fs, linked) else []
+        return [common, *(linked / name for name in sorted(names))]
 
     @property
     def repository_lock(self) -> Path:

@@ -168,6 +168,8 @@ def _planned(
 
     def of_state(state: State) -> Difference:
         known = _past(view, state, stated, former, paths)
+        if shared and known.removed:
+            known = msgspec.structs.replace(known, removed=shared.without_claimed(known.removed))
         past = msgspec.structs.replace(known, begun=begun, dates=dates(state), released=released)
         return difference(
             readings,
@@ -221,12 +223,13 @@ def _shared_changes(view: View, readings: Sequence[FileReading], ways: FileSourc
         return None
     files = {one.path: one.facts.changes for one in readings if is_change_file(one.path) and one.facts.is_complete}
     gone = [path for path in ways.gone if is_change_file(path)]
-    if not (files or gone or view.cells("source", ("path",), OF_CHANGES, lambda one: is_change_file(one.path))):
+    is_first = not view.cells("source", ("path",), OF_CHANGES, lambda one: is_change_file(one.path))
+    if is_first and not (files or gone):
         return None
     from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges  # noqa: PLC0415 - most branches have none
 
     found = ChangesInFiles(files, gone, frozenset(ways.committed([*files])))
-    return SharedChanges(ways.claims(view), view.recorded_seq, found, view.unrecorded_ops, view)
+    return SharedChanges(ways.claims(view), view.recorded_seq, found, view.unrecorded_ops, view, is_first=is_first)
 
 
 def _reading(whole: FoundFile) -> FileReading:

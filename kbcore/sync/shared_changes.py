@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kbcore.errors.remedies import kb
-from kbcore.model.claims.change import Change, fields_redacted, union
+from kbcore.model.claims.change import AddMember, Change, SetField, fields_redacted, union
 from kbcore.model.claims.fold import Documents, Edge, Entity, FoldedClaims, fold
 from kbcore.model.claims.operations import ClaimOperations, contested_names
 from kbcore.model.claims.subjects import Subjects
@@ -94,10 +94,13 @@ class SharedChanges:
         found: ChangesInFiles,
         unrecorded: Sequence[ChangeOperation] = (),
         view: View | None = None,
+        *,
+        is_first: bool = False,
     ) -> None:
         """``unrecorded`` are operations that came after the records up to ``seq``.
 
-        ``view`` has what a state that ``operations`` gets has not; without one such a state is whole.
+        ``view`` has what a state that ``operations`` gets has not; without one such a state is whole. With ``is_first``
+        no record knows of a change file: what documents covered was not computed from changes before.
         """
         self._view = view
         self._index = index
@@ -130,10 +133,14 @@ class SharedChanges:
         self._now = self._difference(self._bodies)
         redacted = {op.id for op in self._noted if isinstance(op, TakeChange) and self._bodies[op.id].is_redacted}
         moved = {*self._was.more, *self._was.without, *self._now.more, *self._now.without, *redacted}
-        self._is_again = bool(redacted)
-        """The state may show what is left of texts in the place of redacted values: then it is written again."""
+        self._is_again = bool(redacted) or is_first
+        """The state may show something else than the changes give: then it is written again.
+
+        That is what is left of texts in the place of redacted values, and what documents covered before.
+        """
         self._elsewhere = self._named_elsewhere()
-        self.subjects = index.concerned([self._bodies[one] for one in moved | self._elsewhere])
+        own = [one.change for one in index.unshared(seq)] if is_first else []
+        self.subjects = index.concerned([*own, *(self._bodies[one] for one in moved | self._elsewhere)])
         """The elements that are concerned, by all ids that changes know them by."""
         gone = {*self._was.without, *self._now.without}
         self._ends = index.ends_of_going(
@@ -186,6 +193,18 @@ class SharedChanges:
         """Return the keys of a state that the operations depend on."""
         nodes = self.subjects.entities.union(*self.subjects.edges)
         return msgspec.structs.replace(NOTHING, nodes=nodes, touching=self.subjects.around | self._ends)
+
+    def without_claimed(self, nodes: Mapping[str, Node]) -> dict[str, Node]:
+        """Return entities that are gone without what changes of committed files gave them: it is given again, or not.
+
+        What holds of these changes when such an entity comes back is what ``operations`` says.
+        """
+        return {key: _without(node, self._claimed_of(key) - node.owners.keys()) for key, node in nodes.items()}
+
+    def _claimed_of(self, key: str) -> set[str]:
+        changes = self._index.once_committed_on([key], self._seq)
+        claims = (claim for change in changes for claim in change.claims)
+        return {claim.field for claim in claims if isinstance(claim, SetField | AddMember)}
 
     def _note(self, op: ChangeOperation) -> None:
         """Note an operation that is in no record."""
@@ -336,6 +355,11 @@ class _Planned(msgspec.Struct, frozen=True):
 
     ops: tuple[Operation, ...]
     changes: Changes
+
+
+def _without(node: Node, names: Collection[str]) -> Node:
+    kept = {name: value for name, value in node.fields.items() if name not in names}
+    return msgspec.structs.replace(node, fields=kept)
 
 
 def plan_changes(view: View, stamp: Stamp, shared: SharedChanges) -> Draft:

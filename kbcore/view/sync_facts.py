@@ -17,7 +17,8 @@ from kbcore.view.view import View
 def removed_with_files(view: View, keys: Iterable[str] | None = None) -> dict[str, Node]:
     """Return the entities with these ids that do not exist now because a sync found their file missing, as they were.
 
-    None asks for all such entities. Those that went before the history begins are not known any more.
+    None asks for all such entities. Those that went before the history begins are not known any more. One of which no
+    file stated anything is none of them: it went with the change that created it.
     """
     wanted = sorted(set(keys or ()))
     if (keys is not None and not wanted) or not view.seq or view.has_ended_none("node"):
@@ -30,7 +31,8 @@ def removed_with_files(view: View, keys: Iterable[str] | None = None) -> dict[st
         "where id not in (select id from node) and ended in (select seq from record where source = ?)",
         [*keyed, SYNC],
     )
-    return {row[0]: node_of(row) for row in rows}
+    found = map(node_of, rows)
+    return {node.id: node for node in found if node.owners}
 
 
 def statuses_by_sync(view: View, keys: Collection[str]) -> frozenset[str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
+from kbcli.invocation import prime_note
 from tests.support.disk.secrets import files_with
 from tests.support.processes.cli import run_kb
 from tests.support.repository.places import caches_at, stores_at
-from tests.support.repository.repos import git
+from tests.support.repository.repos import add_worktree, git
 
 SECRET = "hunter2 \"pa$$\" 'w0rd'"
 
@@ -32,6 +34,20 @@ def leaked(grown) -> Path:
 
 def left(root: Path, secret: str = SECRET) -> list[str]:
     return files_with(secret, stores_at(root), caches_at(root))
+
+
+def test_the_kept_answers_of_prime_go_in_every_worktree(kb, synced, tmp_path):
+    task = {"id": "TASK-1", "type": "task", "title": f"Use {SECRET}", "status": "open"}
+    kb("apply", "-", stdin=json.dumps({"entities": [task]}))
+    other = add_worktree(synced, tmp_path / "other", "topic")
+    assert run_kb(other, "sync").status == 0
+    time.sleep(3 * prime_note._SETTLED_NS / 1e9)  # no answer is kept of what has just changed
+    for place in (synced, other):
+        assert SECRET in run_kb(place, "prime").out
+    kept = [path.parent for path in map(Path, files_with(SECRET, synced / ".git")) if path.parent.name == "kb-prime"]
+    assert len({*kept}) == 2
+    assert kb("redact", "-", "--yes", stdin=SECRET).status == 0
+    assert files_with(SECRET, synced / ".git") == []
 
 
 def test_without_consent_it_shows_what_would_change_and_changes_nothing(kb, leaked):

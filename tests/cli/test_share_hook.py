@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -185,6 +186,19 @@ def test_each_way_to_commit_takes_changes_and_leaves_a_clean_tree(kb, auto, hook
     assert (len(files_in(auto)), is_clean(auto), unshared(kb)) == (1, True, [])
 
 
+def test_a_commit_in_a_sparse_checkout_without_kb_takes_changes_along(kb, auto, hooked):
+    write(auto, {"src/a.txt": "a"})
+    git(auto, "add", "src")
+    commit(auto, hooked)
+    git(auto, "sparse-checkout", "set", "src")
+    shutil.rmtree(auto / ".kb", ignore_errors=True)
+    apply(kb, {"id": "S-1", **SYMBOL})
+    write(auto, {"src/a.txt": "b"})
+    said = commit(auto, hooked, "-a")
+    assert "the commit takes along 1 change" in said
+    assert (len(files_in(auto)), unshared(kb)) == (1, [])
+
+
 def test_a_commit_of_named_paths_leaves_the_change_files_in_the_index_too(kb, auto, hooked):
     stage(auto, "a.txt")
     stage(auto, "b.txt")
@@ -193,6 +207,22 @@ def test_a_commit_of_named_paths_leaves_the_change_files_in_the_index_too(kb, au
     assert len(files_in(auto)) == 1
     assert git(auto, "status", "--porcelain", "--untracked-files=all") == "A  a.txt"
     commit(auto, hooked)
+    assert len(files_in(auto)) == 1, "the next commit keeps it"
+
+
+@pytest.mark.parametrize("name", ["index", "other"])
+def test_a_commit_from_an_index_of_the_caller_leaves_the_change_files_in_that_of_the_worktree(
+    kb, auto, hooked, tmp_path, name
+):
+    stage(auto, "a.txt")
+    commit(auto, hooked)
+    own = tmp_path / name
+    shutil.copy(auto / ".git" / "index", own)
+    apply(kb, {"id": "S-1", **SYMBOL})
+    commit(auto, hooked | {"GIT_INDEX_FILE": str(own)}, "--allow-empty")
+    assert len(files_in(auto)) == 1
+    assert is_clean(auto)
+    commit(auto, hooked, "--allow-empty")
     assert len(files_in(auto)) == 1, "the next commit keeps it"
 
 

@@ -352,6 +352,10 @@ CASES = {
         PUBLIC, ("eve", "set", "S-2", f"attributes.note={MARKER}"),
         ("ann", "kip", 'MERGE CONCEPT ?x INTO ?y WHERE { ?x {id: "S-2"} ?y {id: "S-1"} }'), "private_restored",
     ],
+    "a change of a private entity, whose id another one has now": [
+        EVE_NOTE, ("ann", "set", "NOTE-1", f"owner={MARKER}"), ("ann", "delete", "NOTE-1"),
+        ("ann", "apply", {"entities": [{"id": "NOTE-1", **SYMBOL}]}), "",
+    ],
     "the same value stated by somebody else": [
         PUBLIC, ("eve", "set", "S-1", "owner=bob"), ("ann", "set", "S-1", "owner=x"),
         ("ann", "set", "S-1", "owner=bob"), "",
@@ -456,3 +460,38 @@ def test_a_change_of_an_entity_whose_file_is_gone_is_judged_by_the_type_that_the
     kb("sync")
     git(synced, "commit", "--quiet", "-m", "taken back")
     assert [*reasons(kb).values()] == ["secret", ""]
+
+
+def test_what_was_written_of_an_entity_of_a_private_type_stays_private_under_the_same_id(kb, synced, up, by):
+    note = {"id": "N-1", "type": "note", "title": "1", "status": "active"}
+    kb("config", "set", "share.mode", "ask")
+    kb("config", "set", "share.types", '["symbol"]')
+    carry_out(by, [("ann", "apply", {"entities": [note]}), ("ann", "set", "N-1", f"owner={MARKER}")])
+    carry_out(by, [("ann", "delete", "N-1"), ("ann", "apply", {"entities": [{"id": "N-1", **SYMBOL}]})])
+    assert [*reasons(kb).values()] == ["private_type"] * 3 + [""]
+    kb("share")
+    kb("push")
+    assert not marked_files(synced)
+    assert not is_in_objects(up)
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_what_was_written_while_an_entity_had_a_private_type_stays_private(kb, synced, up, by, is_committed):
+    kb("config", "set", "share.mode", "ask")
+    carry_out(by, [("ann", "apply", {"entities": [{"id": "S-1", **SYMBOL}]})])
+    if is_committed:
+        by("ann", "set", "S-1", "type=note")
+        kb("share")
+    git(synced, "commit", "--quiet", "--allow-empty", "-m", "shared")
+    kb("sync")
+    kb("config", "set", "share.types", '["symbol"]')
+    if not is_committed:
+        by("ann", "set", "S-1", "type=note")
+    by("ann", "set", "S-1", f"owner={MARKER}")
+    by("ann", "set", "S-1", "type=symbol")
+    by("ann", "set", "S-1", "owner=ann")
+    assert [*reasons(kb).values()][-3:] == ["private_type", "", ""]
+    kb("share")
+    kb("push")
+    assert not marked_files(synced)
+    assert not is_in_objects(up)

@@ -35,9 +35,16 @@ print(done, {"duckdb", "kbcore.sync.scan"} & {*sys.modules})
 
 @pytest.fixture
 def committed(tmp_path):
-    """A project of which the last commit has a change file, with the path of the file; no record knows of that."""
+    """A project of which the last commit has a change file, with the path of the file; no record knows of that.
+
+    It is not the first one, of which more follows.
+    """
     project = Project(tmp_path / "project")
     project.sync(DOCUMENTS)
+    project.apply(entities=[{"id": "S-0", "type": "symbol", "title": "Zero", "status": "active"}])
+    share(project.workspace(), "main")
+    git(project.root, "commit", "-q", "-m", "share the first one")
+    project.sync()
     project.apply(entities=[{"id": "S-1", "type": "symbol", "title": "One", "status": "active"}])
     [path] = share(project.workspace(), "main").files
     git(project.root, "commit", "-q", "-m", "share")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from kbcore.store import branches
 from kbcore.store.answers import Outcome
 from kbcore.store.history import undo
 from kbcore.store.history.undo import UndoOptions
-from tests.support.repository.clones import Clone, hold
+from tests.support.repository.clones import Clone, clone_of, hold, upstream
 from tests.support.repository.project import req
 
 
@@ -36,6 +37,35 @@ def test_a_claim_that_a_document_covers_holds_again_when_it_gives_the_field_up(a
     ann.pull()
     hold(ann)
     assert ann.facts() == bob.facts()
+
+
+def test_what_a_document_covered_before_sharing_began_holds_again_with_the_first_file(tmp_path: Path) -> None:
+    one = clone_of(upstream(tmp_path, {".kb/config.json": "{}\n"}), "one")
+    one.fact("REQ-9", owner="ann")
+    one.sync({"docs/requirements/REQ-9.md": req("REQ-9")})
+    one.sync({"docs/requirements/REQ-9.md": None})
+    one.commit()
+    assert one.state().nodes["REQ-9"].fields["owner"] == "ann"
+    hold(one)
+    one.close()
+
+
+@pytest.mark.parametrize("has_document", [False, True])
+def test_what_was_withdrawn_does_not_come_back_with_a_document_of_the_same_id(
+    ann: Clone, *, has_document: bool
+) -> None:
+    path = "docs/requirements/REQ-9.md"
+    if has_document:  # it goes and comes back without the change
+        ann.sync({path: req("REQ-9")})
+        ann.add("REQ-9", owner="ann", tags=["red"])
+    else:
+        ann.fact("REQ-9", owner="ann", tags=["red"])
+    ann.commit()
+    ann.git("reset", "--quiet", "--hard", "HEAD~1")
+    hold(ann)
+    ann.write({path: req("REQ-9")})
+    hold(ann)
+    assert not {"owner", "tags"} & ann.state().nodes["REQ-9"].fields.keys()
 
 
 def test_a_conflict_that_a_document_covers_is_none_until_it_gives_the_field_up(ann: Clone, bob: Clone) -> None:

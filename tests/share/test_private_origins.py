@@ -21,6 +21,7 @@ from kbcore.model.claims.change import (
     SetField,
     UnsetField,
     claim_name,
+    creation_of,
 )
 from kbcore.share.private_origins import WrittenChange, private_origins
 
@@ -33,7 +34,9 @@ def change(number: int, *claims: Claim) -> Change:
 
 
 def claim(chance: random.Random) -> Claim:
-    on, edge = EntityRef(chance.choice(IDS)), EdgeRef("t", *[EntityRef(key) for key in chance.choices(IDS, k=2)])
+    key, maker = chance.choice(IDS), f"{chance.randrange(MOST):032x}"
+    on = EntityRef(key, (creation_of(maker, key),)) if chance.random() < 0.5 else EntityRef(key)
+    edge = EdgeRef("t", *[EntityRef(key) for key in chance.choices(IDS, k=2)])
     ref, value, was = chance.choice([on, edge]), chance.choice("ab"), chance.choice("ab")
     removes = (claim_name(f"{chance.randrange(MOST):032x}", 0),)
     return chance.choice([

@@ -373,6 +373,52 @@ def test_copies_in_quarantine_go(filled: Project) -> None:
     assert list((directory / "quarantine").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        "quarantine/journal-0000000001-at-9-0123456789abcdef.cut",
+        "quarantine/before-rebuild-2026-01234567/journal-0000000001.jsonl",
+        "snapshot-0000000001.jsonl",
+        "snapshot-0000000001.jsonl.tmp",
+    ],
+)
+@pytest.mark.parametrize("spelled", [SECRET, "hunt\\u0065r2-Pa$$w0rd \\n"])
+def test_a_file_that_the_store_does_not_use_goes_where_no_record_holds_it(
+    project: Project, place: str, spelled: str
+) -> None:
+    project.apply(entities=[entity("REQ-1")])
+    file = project.workspace().folders.directory_of("main") / place
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f'{{"v":1,"rec":{{"title":"{spelled}')
+    shown = preview(project, pattern()).stores[0]
+    assert (shown.records, shown.unused != ()) == ((), True)
+    answer = redact(project, pattern())
+    assert answer.stores[0].records == 0
+    assert not file.exists()
+    assert records(project)[-1].redaction is not None
+    assert verify(project).is_sound
+    with pytest.raises(NotFound):
+        redact(project, pattern())
+
+
+def test_an_unfinished_copy_of_a_store_goes(filled: Project) -> None:
+    left = filled.workspace().folders.branches_dir / f"{layout.BUILDING_PREFIX}0123456789abcdef"
+    left.mkdir()
+    (left / "journal-0000000001.jsonl").write_text(SECRET)
+    redact(filled, pattern())
+    assert is_gone(filled)
+
+
+def test_stores_that_are_not_in_use_are_named(filled: Project) -> None:
+    assert not [one for one in preview(filled, pattern()).elsewhere if "not in use" in one]
+    aside, older = filled.root / ".git/kb-moved/branches", filled.root / ".kb/branches"
+    shutil.copytree(stores_at(filled.root), aside, symlinks=True)
+    shutil.rmtree(older)
+    shutil.copytree(stores_at(filled.root), older, symlinks=True)
+    said = [one.partition(" has stores")[0] for one in preview(filled, pattern()).elsewhere if "not in use" in one]
+    assert said == [str(aside), str(older)]
+
+
 def test_a_second_redaction_removes_the_digests_that_would_reveal_it(filled: Project) -> None:
     redact(filled, Wanted("entity", "REQ-3"))
     first = records(filled)[3].redaction
