@@ -21,10 +21,10 @@ STORAGE = (
     "tests/fault/test_storage_more.py",
     "tests/fault/test_damage_reported.py::test_damage_is_reported_with_its_place_and_a_way_out_that_works[old head]",
     "tests/fault/test_damage_reported.py::test_a_head_without_the_beginning_says_what_is_gone",
-    "tests/core/maintenance/test_redaction.py::test_copies_in_quarantine_go",
-    "tests/core/maintenance/test_redaction.py::test_files_that_a_crash_left_are_removed_by_the_next_write_and_named_before",
-    "tests/core/maintenance/test_redaction.py::test_a_new_head_of_a_redacted_store_names_the_new_files",
-    "tests/core/maintenance/test_redaction.py::test_a_new_head_copies_nothing_that_a_crash_left",
+    "tests/core/maintenance/redaction/test_places.py::test_copies_in_quarantine_go",
+    "tests/core/maintenance/redaction/test_unfinished.py::test_files_that_a_crash_left_are_removed_by_the_next_write_and_named_before",
+    "tests/core/maintenance/redaction/test_unfinished.py::test_a_new_head_of_a_redacted_store_names_the_new_files",
+    "tests/core/maintenance/redaction/test_unfinished.py::test_a_new_head_copies_nothing_that_a_crash_left",
 )
 ABOVE = (
     "tests/core/store/test_branch_store.py",
@@ -52,12 +52,12 @@ ABOVE = (
     "tests/core/sync/test_guard.py",
     "tests/core/maintenance/test_compacting.py::test_what_was_read_before_pruned_history_is_no_guard_for_what_is_absent_now",
     "tests/core/maintenance/test_compacting.py::test_a_changeset_takes_effect_at_most_once_even_after_its_record_was_pruned",
-    "tests/core/maintenance/test_redaction.py::test_a_changeset_that_is_sent_again_is_refused_and_brings_nothing_back",
-    "tests/core/maintenance/test_redaction.py::test_a_write_without_a_digest_is_answered_again_after_its_record_was_redacted",
-    "tests/core/maintenance/test_redaction.py::test_pruned_history_is_redacted_in_the_snapshot_that_holds_it",
-    "tests/core/maintenance/test_redaction.py::test_another_process_with_an_open_view_follows_and_answers_without_it",
-    "tests/core/maintenance/test_redaction.py::test_a_new_head_of_a_redacted_store_names_the_new_files",
-    "tests/share/test_redaction.py::test_a_redaction_that_came_by_a_pull_holds_for_branches_that_have_a_whole_copy",
+    "tests/core/maintenance/redaction/test_redaction.py::test_a_changeset_that_is_sent_again_is_refused_and_brings_nothing_back",
+    "tests/core/maintenance/redaction/test_redaction.py::test_a_write_without_a_digest_is_answered_again_after_its_record_was_redacted",
+    "tests/core/maintenance/redaction/test_places.py::test_pruned_history_is_redacted_in_the_snapshot_that_holds_it",
+    "tests/core/maintenance/redaction/test_unfinished.py::test_another_process_with_an_open_view_follows_and_answers_without_it",
+    "tests/core/maintenance/redaction/test_unfinished.py::test_a_new_head_of_a_redacted_store_names_the_new_files",
+    "tests/share/redaction/test_branches.py::test_a_redaction_that_came_by_a_pull_holds_for_branches_that_have_a_whole_copy",
     "tests/fault/test_salvaged.py::test_writers_refuse_damage_that_was_found_and_go_on_when_it_is_gone",
 )
 """Of both, only tests that miss some guard: all are run once before the first guard goes."""
