@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kbcore.fleet.head import FleetHead
     from kbcore.fleet.local import Answer
     from kbcore.fleet.place import Place
+    from kbcore.fleet.ray_engine import RayOptions
     from kbcore.fleet.reading import Failure
     from kbcore.query import Query
 
@@ -36,17 +38,31 @@ At = Annotated[str | None, typer.Option("--at", metavar="TIME", help="As everyth
 Format = Annotated[
     Literal["table", "tsv", "json", "jsonl", "csv", "markdown"] | None, typer.Option("--format", help=TABLE_FORMAT)
 ]
+Engine = Annotated[
+    Literal["local", "ray"], typer.Option("--engine", help="What asks: this process, or workers of Ray.")
+]
+Workers = Annotated[
+    int | None, typer.Option("--workers", metavar="N", help="Workers of Ray. [default: one for each processor]")
+]
+Address = Annotated[
+    str | None, typer.Option("--address", metavar="ADDRESS", help="A cluster of Ray, in place of workers here.")
+]
+Shard = Annotated[
+    int | None, typer.Option("--shard", metavar="N", help="At most so many branches a worker. [default: 200]")
+]
 Limit = Annotated[int, typer.Option("--limit", metavar="N", help="At most so many rows.")]
 _ROWS = 1000
 
 
 class _Fleet(NamedTuple):
-    """What a command asks: the place, its heads, those that could not be read, and who asks."""
+    """What a command asks: the place, its heads, those that could not be read, who asks, and by which workers."""
 
     place: Place
     heads: list[FleetHead]
     failures: list[Failure]
     user: UserSettings
+    workers: RayOptions | None = None
+    """None for this process."""
 
 
 @app.command("status", cls=HelpfulCommand)
@@ -92,6 +108,10 @@ def check(
     fail_on: Annotated[
         Literal["error", "warning", "never"], typer.Option("--fail-on", help="What makes the status 1.")
     ] = "error",
+    engine: Engine = "local",
+    workers: Workers = None,
+    address: Address = None,
+    shard: Shard = None,
     format_: Format = None,
 ) -> int:
     """Run the rules over each repository: KB's own, and its own by the settings that it exported.
@@ -105,7 +125,7 @@ def check(
     from kbcore.fleet.merging import violations_of
 
     session, shown = _begin(ctx, format_)
-    fleet = _find(session, place, repo)
+    fleet = _find(session, place, repo, _workers(engine, workers, address, shard))
     answers, failures = _ask(session, fleet, CheckQuestion(tuple(rule or ())))
     rows = violations_of(answers)
     not_run = [
@@ -150,6 +170,10 @@ def query(
     ] = None,
     at: At = None,
     limit: Limit = _ROWS,
+    engine: Engine = "local",
+    workers: Workers = None,
+    address: Address = None,
+    shard: Shard = None,
     format_: Format = None,
 ) -> int:
     """Find entities or edges of all repositories. Every filter conjoins. The order is that of repositories and ids."""
@@ -168,7 +192,8 @@ def query(
     )
     refuse(problems)
     columns = ("from", "type", "to", "source") if wanted.is_edge else ("id", "type", "status", "title")
-    return _rows(session, shown, _find(session, place, repo), wanted, at, ("repo", "branch", *columns))
+    fleet = _find(session, place, repo, _workers(engine, workers, address, shard))
+    return _rows(session, shown, fleet, wanted, at, ("repo", "branch", *columns))
 
 
 @app.command("search", cls=HelpfulCommand)
@@ -180,6 +205,10 @@ def search(
     repo: Repos = None,
     at: At = None,
     limit: Limit = 50,
+    engine: Engine = "local",
+    workers: Workers = None,
+    address: Address = None,
+    shard: Shard = None,
     format_: Format = None,
 ) -> int:
     """Find the entities of all repositories whose fields hold the words, best first.
@@ -190,7 +219,8 @@ def search(
 
     session, shown = _begin(ctx, format_)
     wanted = Query(text=words, limit=limit)
-    return _rows(session, shown, _find(session, place, repo), wanted, at, ("repo", "branch", "score", "id", "title"))
+    fleet = _find(session, place, repo, _workers(engine, workers, address, shard))
+    return _rows(session, shown, fleet, wanted, at, ("repo", "branch", "score", "id", "title"))
 
 
 @app.command("coverage", cls=HelpfulCommand)
@@ -207,6 +237,10 @@ def coverage(
         Texts, typer.Option("--where", metavar="KEY=VALUE", help="As `kb query --where`; twice means both.")
     ] = None,
     at: At = None,
+    engine: Engine = "local",
+    workers: Workers = None,
+    address: Address = None,
+    shard: Shard = None,
     format_: Format = None,
 ) -> int:
     """Show which requirements of all repositories are specified, verified and implemented.
@@ -224,7 +258,8 @@ def coverage(
     conditions = parse_each("where", where or (), parse_where, UNREAD, problems)
     refuse(problems)
     asked = CoverageQuestion(Query(type="req", tags=tuple(tag or ()), where=conditions), _before(session, at))
-    answers, failures = _ask(session, _find(session, place, repo), asked)
+    fleet = _find(session, place, repo, _workers(engine, workers, address, shard))
+    answers, failures = _ask(session, fleet, asked)
     rows = coverage_rows(answers, by)
     head = {"by": by, "total": total_of(answers), "retired": sum(one.value["retired"] for one in answers)}
     if session.output.is_json:
@@ -249,6 +284,10 @@ def sql(
     repo: Repos = None,
     at: At = None,
     limit: Limit = _ROWS,
+    engine: Engine = "local",
+    workers: Workers = None,
+    address: Address = None,
+    shard: Shard = None,
     format_: Format = None,
 ) -> int:
     """Run one statement of SQL over the facts of all repositories.
@@ -263,16 +302,17 @@ def sql(
 
     check_bounds("--limit", limit, MAX_PAGE_ROWS, _ROWS)
     session, shown = _begin(ctx, format_)
-    fleet = _find(session, place, repo)
+    fleet = _find(session, place, repo, _workers(engine, workers, address, shard))
+    before = _before(session, at)
     with session.output.waiting("Asking"):
-        found = local.sql(
-            fleet.place,
-            fleet.heads,
-            statement,
-            limit,
-            before=_before(session, at),
-            asked_by=(session.machine, fleet.user),
-        )
+        if fleet.workers is None:
+            asked_by = (session.machine, fleet.user)
+            found = local.sql(fleet.place, fleet.heads, statement, limit, before=before, asked_by=asked_by)
+        else:
+            from kbcore.fleet import ray_engine
+
+            with ray_engine.started(fleet.workers) as asks:
+                found = asks.sql(fleet.place, fleet.heads, statement, limit, before=before, user=fleet.user)
     rows = [dict(zip(found.columns, map(_plain, row), strict=True)) for row in found.rows]
     failures = [*fleet.failures, *found.failures]
     show(session, shown, found.columns, rows, failures, {"columns": found.columns, "more": found.is_cut})
@@ -309,7 +349,26 @@ def _begin(ctx: typer.Context, format_: str | None) -> tuple[Session, str]:
     return session, table_format(format_, session.output)
 
 
-def _find(session: Session, place: str | None, repos: Texts) -> _Fleet:
+def _workers(engine: str, workers: int | None, address: str | None, shard: int | None) -> RayOptions | None:
+    """Return the workers that are to ask, None for this process. Raises: ``InvalidQuery``."""
+    from kbcli.invocation.bounds import check_bounds
+    from kbcore.errors import InvalidQuery
+    from kbcore.fleet.ray_engine import RayOptions
+    from kbcore.limits import FLEET_SHARD, MAX_FLEET_SHARD, MAX_FLEET_WORKERS
+
+    if engine == "local":
+        if (workers, address, shard) != (None, None, None):
+            message = "--workers, --address and --shard are of the engine ray."
+            raise InvalidQuery(message, hint="Add --engine ray, or leave them out.")
+        return None
+    if workers is not None:
+        check_bounds("--workers", workers, MAX_FLEET_WORKERS, os.cpu_count() or 1)
+    if shard is not None:
+        check_bounds("--shard", shard, MAX_FLEET_SHARD, FLEET_SHARD)
+    return RayOptions(workers or 0, address or "", shard or FLEET_SHARD)
+
+
+def _find(session: Session, place: str | None, repos: Texts, workers: RayOptions | None = None) -> _Fleet:
     """Return what is in the place that is meant. Raises: ``InvalidQuery`` where none is, or nothing is there."""
     from kbcore.errors import InvalidQuery, NotFound
     from kbcore.fleet import reading
@@ -324,17 +383,26 @@ def _find(session: Session, place: str | None, repos: Texts) -> _Fleet:
     if not (found.heads or found.failures):
         message = f"Nothing that is meant was exported to {named}."
         raise NotFound(message, hint=f"`kb export --parquet {named}` in a repository exports it.")
-    return _Fleet(where, found.heads, found.failures, user_settings(session.env))
+    return _Fleet(where, found.heads, found.failures, user_settings(session.env), workers)
 
 
 def _ask(session: Session, fleet: _Fleet, question: Question) -> tuple[list[Answer], list[Failure]]:
     """Return the answers, and every repository that could not be asked."""
+    from contextlib import ExitStack
+
     from kbcore.fleet import local
     from kbcore.fleet.local import Answer
 
     answers, failures = list[Answer](), [*fleet.failures]
-    with session.output.waiting("Asking"):
-        for one in local.ask(fleet.place, fleet.heads, question, session.machine, fleet.user):
+    with session.output.waiting("Asking"), ExitStack() as stack:
+        if fleet.workers is None:
+            found = local.ask(fleet.place, fleet.heads, question, session.machine, fleet.user)
+        else:
+            from kbcore.fleet import ray_engine
+
+            asks = stack.enter_context(ray_engine.started(fleet.workers))
+            found = asks.ask(fleet.place, fleet.heads, question, fleet.user)
+        for one in found:
             if isinstance(one, Answer):
                 answers.append(one)
             else:

@@ -138,7 +138,7 @@ def opened(place: Place, head: FleetHead, machine: Machine, user: UserSettings) 
     with database.scratch_folder() as folder:
         paths = copied(place, head, Path(folder))
         try:
-            view = open_parts(paths, basis, [folder])
+            view = open_parts(paths, basis, [folder], user.limits.memory_bytes)
         except ViewDamaged as error:
             raise StorageError(f"A part of {head.repo} cannot be read: {error}.", hint=_AGAIN) from error
         with view:

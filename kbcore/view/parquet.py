@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore import limits
 from kbcore.model.graph import Link, Node
 from kbcore.view import database, table_creation
 from kbcore.view.base_stamp import BaseStamp, write_stamp
@@ -139,12 +140,19 @@ def _as_text(columns: Columns) -> str:
     return ", ".join(f"cast({name} as varchar) as {name}" if kind == "JSON" else name for name, kind in columns.items())
 
 
-def open_parts(paths: Mapping[str, Sequence[str]], basis: BaseStamp, folders: Sequence[str]) -> View:
+def open_parts(
+    paths: Mapping[str, Sequence[str]],
+    basis: BaseStamp,
+    folders: Sequence[str],
+    memory_bytes: int = limits.VIEW_MEMORY_BYTES,
+) -> View:
     """Return a view in memory of the rows of files, given by kind; they are below ``folders``.
+
+    It has no indexes: to make them takes longer than to answer one question without them.
 
     Raises: ``ViewDamaged`` where one is missing, or is not such a file.
     """
-    connection = database.connect(Room(folders=tuple(folders)))
+    connection = database.connect(Room(folders=tuple(folders), memory_bytes=memory_bytes))
     try:
         with database.explained_all():
             connection.execute(database.attaching_new(":memory:", "base"))
@@ -152,7 +160,7 @@ def open_parts(paths: Mapping[str, Sequence[str]], basis: BaseStamp, folders: Se
             for kind, table in TABLES.items():
                 if files := paths.get(kind):
                     _load(connection, table, files)
-            table_creation.finish_base(connection, "base")
+            table_creation.derive(connection, "base")
             write_stamp(connection, "base", basis)
     except BaseException:
         connection.close()
