@@ -56,6 +56,8 @@ class FleetHead(msgspec.Struct, frozen=True, rename={"has_history": "history", "
     parts: tuple[Part, ...]
     is_default: bool = False
     """It is the default branch of the repository."""
+    kb: str = ""
+    """The version of KB that wrote it."""
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
