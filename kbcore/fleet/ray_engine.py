@@ -13,6 +13,7 @@ import secrets
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -165,7 +166,7 @@ def started(options: RayOptions) -> Iterator[RayEngine]:
     """
     with contextlib.ExitStack() as stack:
         if not options.address:
-            stack.enter_context(_environment({**_OWN_CLUSTER, "RAY_AUTH_TOKEN": secrets.token_hex(32)}))
+            stack.enter_context(_environment({**_OWN_CLUSTER, "RAY_AUTH_TOKEN": _token()}))
         try:
             import ray  # noqa: PLC0415 - an extra, and it takes half a second
         except ImportError as error:
@@ -196,6 +197,12 @@ def started(options: RayOptions) -> Iterator[RayEngine]:
         if not options.address and engine.addresses != {_LOOPBACK}:
             raise WorkersUnavailable("Ray would listen to other machines.", hint=_NO_CLUSTER)
         yield engine
+
+
+@cache
+def _token() -> str:
+    """Return what workers and this process prove by that they belong together: Ray reads it once in a process."""
+    return secrets.token_hex(32)
 
 
 @contextlib.contextmanager
