@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import typer
 
@@ -12,7 +12,7 @@ from kbcli.invocation.context import session_of
 from kbcli.invocation.options import TABLE_FORMAT, Status, Tags
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from kbcli.invocation.context import Session
     from kbcore.config.user import UserSettings
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from kbcore.query import Query
 
 app = group_of("Ask many repositories at once, in a place to which they export.")
+
+T = TypeVar("T")
 
 Texts = list[str] | None
 Where = Annotated[
@@ -122,24 +124,18 @@ def check(
     from kbcli.invocation import exits
     from kbcli.views.fleet import asked_line, show
     from kbcore.fleet.asking import CheckQuestion
-    from kbcore.fleet.merging import violations_of
+    from kbcore.fleet.merging import report_of
 
     session, shown = _begin(ctx, format_)
     fleet = _find(session, place, repo, _workers(engine, workers, address, shard))
-    answers, failures = _ask(session, fleet, CheckQuestion(tuple(rule or ())))
-    rows = violations_of(answers)
-    not_run = [
-        {"repo": one.repo, "branch": one.branch, **run}
-        for one in answers
-        for run in one.value["rules"]
-        if run["status"] == "not_run"
-    ]
+    found, failures = _ask(session, fleet, CheckQuestion(tuple(rule or ())), report_of)
+    rows, not_run = found.violations, found.not_run
     columns = ("repo", "branch", "severity", "rule", "id", "message")
-    show(session, shown, columns, rows, failures, {"repositories": len(answers), "not_run": not_run})
+    show(session, shown, columns, rows, failures, {"repositories": found.branches, "not_run": not_run})
     if not session.output.is_json:
         for run in not_run:
             session.output.warn(f"{run['repo']} at {run['branch']}: {run['id']} could not run: {run['reason']}")
-        session.output.note(asked_line(len(answers), failures))
+        session.output.note(asked_line(found.branches, failures))
     counted = {"error": {"error"}, "warning": {"error", "warning"}, "never": set[str]()}[fail_on]
     is_failed = not_run or any(row["severity"] in counted for row in rows)
     return _status(failures) or (exits.VIOLATIONS if is_failed else exits.DONE)
@@ -249,7 +245,7 @@ def coverage(
     """
     from kbcli.views.fleet import show
     from kbcore.fleet.asking import CoverageQuestion
-    from kbcore.fleet.merging import coverage_rows, total_of
+    from kbcore.fleet.merging import coverage_of
     from kbcore.model.schema import ASPECTS
     from kbcore.query import UNREAD, Query, parse_each, parse_where, refuse
 
@@ -259,9 +255,9 @@ def coverage(
     refuse(problems)
     asked = CoverageQuestion(Query(type="req", tags=tuple(tag or ()), where=conditions), _before(session, at))
     fleet = _find(session, place, repo, _workers(engine, workers, address, shard))
-    answers, failures = _ask(session, fleet, asked)
-    rows = coverage_rows(answers, by)
-    head = {"by": by, "total": total_of(answers), "retired": sum(one.value["retired"] for one in answers)}
+    found, failures = _ask(session, fleet, asked, lambda answers: coverage_of(answers, by))
+    rows = found.rows
+    head = {"by": by, "total": found.total, "retired": found.retired}
     if session.output.is_json:
         columns: tuple[str, ...] = ()
     elif by == "requirement":
@@ -269,7 +265,7 @@ def coverage(
         rows = [row | row["states"] for row in rows]
     else:
         columns = ("name", "requirements", *ASPECTS)
-        named = [*rows, {**total_of(answers), "name": "TOTAL"}]
+        named = [*rows, {**found.total, "name": "TOTAL"}]
         rows = [{**row, "name": row["name"] or "(none)"} | {one: _share(row[one]) for one in ASPECTS} for row in named]
     show(session, shown, columns, rows, failures, head)
     return _status(failures)
@@ -329,9 +325,10 @@ def _rows(session: Session, shown: str, fleet: _Fleet, wanted: Query, at: str | 
     from kbcore.limits import MAX_PAGE_ROWS
 
     check_bounds("--limit", wanted.limit, MAX_PAGE_ROWS, _ROWS)
-    answers, failures = _ask(session, fleet, RowsQuestion(wanted, _before(session, at)))
-    rows = rows_of(answers, best_first=bool(wanted.text), limit=wanted.limit)
-    total = sum(one.value["total"] for one in answers)
+    question = RowsQuestion(wanted, _before(session, at))
+    (rows, total), failures = _ask(
+        session, fleet, question, lambda answers: rows_of(answers, best_first=bool(wanted.text), limit=wanted.limit)
+    )
     show(session, shown, columns, rows, failures, {"total": total})
     if total > len(rows) and not session.output.is_json:
         session.output.note(f"{len(rows)} of {total}: --limit says how many are shown.")
@@ -386,14 +383,16 @@ def _find(session: Session, place: str | None, repos: Texts, workers: RayOptions
     return _Fleet(where, found.heads, found.failures, user_settings(session.env), workers)
 
 
-def _ask(session: Session, fleet: _Fleet, question: Question) -> tuple[list[Answer], list[Failure]]:
-    """Return the answers, and every repository that could not be asked."""
+def _ask(
+    session: Session, fleet: _Fleet, question: Question, merge: Callable[[Iterator[Answer]], T]
+) -> tuple[T, list[Failure]]:
+    """Return the answers, merged as they come, and every repository that could not be asked."""
     from contextlib import ExitStack
 
     from kbcore.fleet import local
     from kbcore.fleet.local import Answer
 
-    answers, failures = list[Answer](), [*fleet.failures]
+    failures = [*fleet.failures]
     with session.output.waiting("Asking"), ExitStack() as stack:
         if fleet.workers is None:
             found = local.ask(fleet.place, fleet.heads, question, session.machine, fleet.user)
@@ -402,12 +401,15 @@ def _ask(session: Session, fleet: _Fleet, question: Question) -> tuple[list[Answ
 
             asks = stack.enter_context(ray_engine.started(fleet.workers))
             found = asks.ask(fleet.place, fleet.heads, question, fleet.user)
-        for one in found:
-            if isinstance(one, Answer):
-                answers.append(one)
-            else:
-                failures.append(one)
-    return answers, failures
+
+        def answers() -> Iterator[Answer]:
+            for one in found:
+                if isinstance(one, Answer):
+                    yield one
+                else:
+                    failures.append(one)
+
+        return merge(answers()), failures
 
 
 def _before(session: Session, at: str | None) -> str:

@@ -44,6 +44,8 @@ _STORE_BYTES: Final = 256 * MIB
 _OWN_CLUSTER: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AUTH_MODE": "token",
+    # So long its agents wait for a server that was killed with this process, before they end.
+    "RAY_gcs_server_request_timeout_seconds": "20",
     # Without clusters Ray gives this machine the address of loopback, on every system.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
 }
