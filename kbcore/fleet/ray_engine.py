@@ -35,7 +35,7 @@ from kbcore.view import database
 
 T = TypeVar("T")
 
-_RETRIES: Final = 2
+RETRIES: Final = 2
 """So often Ray begins again what was in a worker that died."""
 _AHEAD: Final = 4
 """So many shards of each worker are begun or done before the answers of the first one are taken."""
@@ -44,11 +44,11 @@ _STORE_BYTES: Final = 256 * MIB
 _OWN_CLUSTER: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AUTH_MODE": "token",
-    # So long its agents wait for a server that was killed with this process, before they end.
-    "RAY_gcs_server_request_timeout_seconds": "20",
     # Without clusters Ray gives this machine the address of loopback, on every system.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
 }
+_OF_OTHERS: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_NUM_REDIS_GET_RETRIES": "1"}
+"""An address at which there is nothing is tried once, which takes less than a minute, not twenty times."""
 _LOOPBACK: Final = "127.0.0.1"
 _MISSING: Final = "The engine ray is not there: the package ray is not installed."
 _EXTRA: Final = 'Install it with `pip install "kb-memory[ray]"`, or leave --engine out.'
@@ -90,7 +90,7 @@ class RayEngine:
 
         Raises: ``WorkersUnavailable`` where Ray itself fails.
         """
-        bounded = self._bounded(user)
+        bounded = self.bounded(user)
         asking = self._task(_ask_shard, bounded)
         most = max(1, min(self._shard, -(-len(heads) // (self.workers * _AHEAD))))
         left = deque(heads[at : at + most] for at in range(0, len(heads), most))
@@ -126,24 +126,24 @@ class RayEngine:
 
         Raises: ``InvalidQuery`` for a statement that the database refuses; ``WorkersUnavailable``.
         """
-        bounded = self._bounded(user)
+        bounded = self.bounded(user)
         found = self._result(self._task(_run_sql, bounded)(place, heads, statement, most_rows, before, bounded))
         if found is None:
-            raise WorkersUnavailable(_DIED.format(count=_RETRIES + 1).replace("Its", "The"))
+            raise WorkersUnavailable(_DIED.format(count=RETRIES + 1).replace("Its", "The"))
         if isinstance(found, InvalidQuery):
             raise found
         answer: SqlAnswer = found
         return answer
 
-    def _bounded(self, user: UserSettings) -> UserSettings:
-        """Return the settings with the memory that a worker may use."""
+    def bounded(self, user: UserSettings) -> UserSettings:
+        """Return the settings with the memory that a worker may use: the share of it, or less where these say so."""
         most_bytes = min(user.limits.memory_bytes, self.memory_bytes)
         return msgspec.structs.replace(user, limits=msgspec.structs.replace(user.limits, memory_bytes=most_bytes))
 
     def _task(self, function: Callable[..., object], user: UserSettings) -> Callable[..., Any]:
         remote = self._ray.remote(function)
         begin: Callable[..., Any] = remote.options(
-            num_cpus=1, memory=user.limits.memory_bytes, max_retries=_RETRIES, retry_exceptions=False
+            num_cpus=1, memory=user.limits.memory_bytes, max_retries=RETRIES, retry_exceptions=False
         ).remote
         return begin
 
@@ -167,8 +167,8 @@ def started(options: RayOptions) -> Iterator[RayEngine]:
     Raises: ``InvalidQuery`` where Ray is not installed; ``WorkersUnavailable``; what the block raises.
     """
     with contextlib.ExitStack() as stack:
-        if not options.address:
-            stack.enter_context(_environment({**_OWN_CLUSTER, "RAY_AUTH_TOKEN": _token()}))
+        own = {**_OWN_CLUSTER, "RAY_AUTH_TOKEN": _token()}
+        stack.enter_context(_environment(_OF_OTHERS if options.address else own))
         try:
             import ray  # noqa: PLC0415 - an extra, and it takes half a second
         except ImportError as error:
@@ -243,4 +243,4 @@ def _machine() -> Machine:
 
 
 def _unanswered(head: FleetHead) -> Failure:
-    return failure_of(head.repo, head.branch, WorkersUnavailable(_DIED.format(count=_RETRIES + 1)))
+    return failure_of(head.repo, head.branch, WorkersUnavailable(_DIED.format(count=RETRIES + 1)))
