@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import shutil
 import threading
@@ -21,7 +22,7 @@ from kbcore.store import branches
 from kbcore.store.write_request import Author
 from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.database import scratch_folder
-from kbcore.view.parquet import KINDS, open_parts
+from kbcore.view.parquet import KINDS, database_of_parts, open_parts
 from tests.support.disk.faultfs import Crash, CrashingFs, FailingFs, NoSyncFs
 from tests.support.effort.scale import spread
 from tests.support.repository.project import Project, req
@@ -58,7 +59,7 @@ def rows(place, sql, repo="acme/one", branch="main"):
             Path(name).write_bytes(read_part(place, part))
             paths[part.kind].append(name)
         basis = msgspec.structs.replace(Basis, seq=found.seq)
-        with open_parts(paths, basis, [folder]) as view:
+        with contextlib.closing(database_of_parts()) as shared, open_parts(shared, paths, basis) as view:
             return view.rows(sql)
 
 
