@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from kbcli.invocation import exits
@@ -112,3 +114,24 @@ def test_a_point_must_be_a_time(kb, fleet):
     assert "is no time" in kb("fleet", "query", "--at", "12").err
     assert kb("fleet", "query", "--at", "2020-01-01", "--json").json["rows"] == []
     assert kb("fleet", "query", "--at", "now", "--json").json["rows"]
+
+
+@pytest.mark.parametrize("words", [("--workers", "2"), ("--address", "x:1"), ("--shard", "5")])
+def test_what_is_of_workers_is_refused_without_them(kb, fleet, words):
+    ran = kb("fleet", "query", *words)
+    assert ran.status == exits.USAGE
+    assert "--engine ray" in ran.err
+
+
+def test_a_number_that_is_out_of_bounds_is_refused(kb, fleet):
+    for option in ("--workers", "--shard"):
+        assert "must be from 1 to" in kb("fleet", "query", "--engine", "ray", option, "0").err
+
+
+def test_without_ray_its_engine_says_how_to_get_it(kb, fleet, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)  # as Python does for a module that cannot be imported
+    for words in (("check",), ("query",), ("search", "x"), ("coverage",), ("sql", "select 1")):
+        ran = kb("fleet", *words, "--engine", "ray")
+        assert ran.status == exits.USAGE
+        assert 'pip install "kb-memory[ray]"' in ran.err
+    assert kb("fleet", "query").status == 0
