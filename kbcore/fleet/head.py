@@ -16,6 +16,8 @@ from kbcore.view.parquet import KINDS
 
 FORMAT: Final = 1
 HEADS: Final = "heads"
+AGAIN: Final = "Export the branch again with --force."
+"""The remedy for everything in a place that is missing or damaged."""
 MAX_HEAD_BYTES: Final = 4 * 2**20
 _MAX_NAME_CHARS: Final = 200
 _HASH_DIGITS: Final = 16
@@ -78,9 +80,9 @@ def decode(data: bytes, name: str) -> FleetHead:
         head = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"{name} is no head file: {error}."
-        raise StorageError(message, hint="Export the branch again with --force.") from error
+        raise StorageError(message, hint=AGAIN) from error
     if any(one.kind not in KINDS or ".." in one.path.split("/") for one in head.parts):
-        raise StorageError(f"{name} names a part that cannot be one.", hint="Export the branch again with --force.")
+        raise StorageError(f"{name} names a part that cannot be one.", hint=AGAIN)
     return head
 
 

@@ -14,7 +14,7 @@ import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
@@ -32,8 +32,6 @@ from kbcore.limits import FLEET_SHARD, MIB
 from kbcore.storage.fs import RealFs
 from kbcore.store.pool import Machine
 from kbcore.view import database
-
-T = TypeVar("T")
 
 RETRIES: Final = 2
 """So often Ray begins again what was in a worker that died."""
@@ -53,6 +51,7 @@ _LOOPBACK: Final = "127.0.0.1"
 _MISSING: Final = "The engine ray is not there: the package ray is not installed."
 _EXTRA: Final = 'Install it with `pip install "kb-memory[ray]"`, or leave --engine out.'
 _NO_CLUSTER: Final = "Check the address, and that KB is installed there in the same version; or leave --engine out."
+_NO_START: Final = "Leave --engine out, or set TMPDIR to a folder with a shorter path if its sockets are the reason."
 _DIED: Final = "Its worker of Ray ended before it answered, {count} times: it may need more memory than there is."
 
 
@@ -73,6 +72,8 @@ class RayEngine:
     def __init__(self, ray: Any, options: RayOptions) -> None:
         self._ray = ray
         self._shard = options.shard
+        # A cluster begins all that it has processors for, so that what is begun has to be no more than is meant.
+        self._ahead = 1 if options.address and options.workers else _AHEAD
         alive = [one for one in ray.nodes() if one["Alive"] and one["Resources"].get("CPU")]
         if not alive:
             raise WorkersUnavailable("Ray has no processor to ask with.", hint=_NO_CLUSTER)
@@ -93,6 +94,7 @@ class RayEngine:
         bounded = self.bounded(user)
         asking = self._task(_ask_shard, bounded)
         most = max(1, min(self._shard, -(-len(heads) // (self.workers * _AHEAD))))
+        most_begun = self.workers * self._ahead
         left = deque(heads[at : at + most] for at in range(0, len(heads), most))
         begun: deque[tuple[Sequence[FleetHead], Any]] = deque()
 
@@ -101,7 +103,7 @@ class RayEngine:
 
         def found() -> Iterator[Answer | Failure]:
             while left or begun:
-                while left and len(begun) < self.workers * _AHEAD:
+                while left and len(begun) < most_begun:
                     begun.append(begin(left.popleft()))
                 shard, running = begun.popleft()
                 answers = self._result(running)
@@ -191,13 +193,14 @@ def started(options: RayOptions) -> Iterator[RayEngine]:
         try:
             ray.init(**usual)
         except (ConnectionError, OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-            raise WorkersUnavailable(f"Ray does not start: {error}", hint=_NO_CLUSTER) from error
+            hint = _NO_CLUSTER if options.address else _NO_START
+            raise WorkersUnavailable(f"Ray does not start: {error}", hint=hint) from error
         finally:
             if signal.getsignal(signal.SIGTERM) is not before:
                 signal.signal(signal.SIGTERM, before)
         engine = RayEngine(ray, options)
         if not options.address and engine.addresses != {_LOOPBACK}:
-            raise WorkersUnavailable("Ray would listen to other machines.", hint=_NO_CLUSTER)
+            raise WorkersUnavailable("Ray would listen to other machines.", hint=_NO_START)
         yield engine
 
 

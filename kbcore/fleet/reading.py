@@ -16,7 +16,7 @@ from kbcore.config.user import UserSettings, bounded
 from kbcore.errors import KBError, StorageError, ViewDamaged
 from kbcore.fleet import head as heads
 from kbcore.fleet import settings
-from kbcore.fleet.head import FleetHead
+from kbcore.fleet.head import AGAIN, FleetHead
 from kbcore.fleet.place import Place, read_head, read_part
 from kbcore.fleet.settings import SettingsTexts
 from kbcore.model.schema import Schema
@@ -30,8 +30,6 @@ from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.database import Connection
 from kbcore.view.parquet import database_of_parts, open_parts
 from kbcore.view.view import View
-
-_AGAIN: Final = "Export the branch again with --force."
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -142,7 +140,7 @@ def opened(place: Place, head: FleetHead, machine: Machine, user: UserSettings, 
             try:
                 view = stack.enter_context(open_parts(shared, paths, basis))
             except ViewDamaged as error:
-                raise StorageError(f"A part of {head.repo} cannot be read: {error}.", hint=_AGAIN) from error
+                raise StorageError(f"A part of {head.repo} cannot be read: {error}.", hint=AGAIN) from error
             yield Member(head, view, ExportedSettings(texts, machine, user))
 
 
