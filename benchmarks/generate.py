@@ -15,7 +15,7 @@ import msgspec
 from kbcore.model.record import VOCABULARY, Operation, PutNode, Record, StateLink
 
 SEED = 20261120
-_WORDS = re.findall(
+WORDS = re.findall(
     r"\w+",
     "account address alert amount archive audit balance batch booking branch cache card cart catalogue change channel "
     "checkout claim client code contract copy country courier credit currency customer date deadline default delivery "
@@ -96,7 +96,7 @@ def wordy_records(count: int, at_once: int = 1000) -> Iterator[Record]:
         rng = random.Random(SEED + seq)
         puts = []
         for number in range(start, min(start + at_once, count + 1)):
-            said = [_skewed(rng, _WORDS if rng.random() < 0.5 else vocabulary) for _ in range(42)]
+            said = [_skewed(rng, WORDS if rng.random() < 0.5 else vocabulary) for _ in range(42)]
             fields = {"type": "req", "title": f"{_title(rng)} {vocabulary[number % len(vocabulary)]}", "status": "open"}
             description = {"attributes.description": " ".join(said), "tags": _tags(rng)}
             puts.append(PutNode(id=f"REQ-{number:06d}", base=0, set=fields | description))
@@ -223,7 +223,7 @@ def _document(rng: random.Random, type_: str, number: int, count: int) -> str:
     lines += [
         f"owner: {_skewed(rng, _OWNERS)}",
         f"tags: [{', '.join(_tags(rng))}]",
-        f"component: {_skewed(rng, _WORDS)}",
+        f"component: {_skewed(rng, WORDS)}",
         f"links: [{_link(rng, type_, number, count)}]",
     ]
     body = "\n\n".join(_paragraph(rng) for _ in range(rng.randint(2, 7)))
@@ -253,12 +253,12 @@ def _id(type_: str, number: int) -> str:
 
 
 def _title(rng: random.Random) -> str:
-    words = [_skewed(rng, _VERBS), *(_skewed(rng, _WORDS) for _ in range(rng.randint(2, 6)))]
+    words = [_skewed(rng, _VERBS), *(_skewed(rng, WORDS) for _ in range(rng.randint(2, 6)))]
     return " ".join(words).capitalize()
 
 
 def _paragraph(rng: random.Random) -> str:
-    sentences = [f"The {' '.join(_skewed(rng, _WORDS) for _ in range(rng.randint(5, 12)))}." for _ in range(4)]
+    sentences = [f"The {' '.join(_skewed(rng, WORDS) for _ in range(rng.randint(5, 12)))}." for _ in range(4)]
     return " ".join(sentences)
 
 

@@ -11,18 +11,19 @@ import re
 from benchmarks.place import ROOT
 
 PAGE = ROOT / "docs" / "performance.md"
-_BEGIN = "<!-- measured: figures -->\n"
+FIGURES = "figures"
+FLEET = "fleet"
 _END = "<!-- end of figures -->"
 _ONE = re.compile(r"\n\n<!-- measured by itself: (?P<name>\w+) -->\n.*?\n<!-- end of (?P=name) -->", re.DOTALL)
 
 
-def write(figures: str) -> None:
-    """Replace the figures in the page.
+def write(figures: str, part: str = FIGURES) -> None:
+    """Replace the figures of a part of the page.
 
     Raises: ``ValueError`` when the page lacks the two comments.
     """
     text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(replaced(text, figures), encoding="utf-8")
+    PAGE.write_text(replaced(text, figures, part), encoding="utf-8")
 
 
 def write_one(name: str, figures: str) -> None:
@@ -41,10 +42,11 @@ def with_one(text: str, name: str, figures: str) -> str:
     return f"{before}{end}{''.join(known[one] for one in sorted(known))}{_ONE.sub('', after)}"
 
 
-def replaced(text: str, figures: str) -> str:
-    """Return a page with other figures between its two comments, and none of single questions."""
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
+def replaced(text: str, figures: str, part: str = FIGURES) -> str:
+    """Return a page with other figures between the two comments of a part; of all figures, none of single questions."""
+    first, last = f"<!-- measured: {part} -->\n", f"<!-- end of {part} -->"
+    before, begin, rest = text.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"{PAGE} must contain {_BEGIN.strip()} and {_END}")
-    return f"{before}{begin}\n{figures.strip()}\n\n{end}{_ONE.sub('', after)}"
+        raise ValueError(f"{PAGE} must contain {first.strip()} and {last}")
+    return f"{before}{begin}\n{figures.strip()}\n\n{end}{_ONE.sub('', after) if part == FIGURES else after}"

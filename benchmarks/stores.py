@@ -56,35 +56,35 @@ def workspace_of(root: Path) -> Workspace:
 
 def fill(root: Path, count: int) -> None:
     """Make a repository with a KB whose main branch has ``count`` records, and publish its view."""
-    _laid_out(root)
+    lay_out_at(root)
     grow(root, count)
     _publish(root)
 
 
 def change(root: Path, count: int) -> None:
     """Make a repository with a KB in which one entity was changed ``count`` times, and publish its view."""
-    _laid_out(root)
+    lay_out_at(root)
     _append(root, lambda _: generate.changes(count))
     _publish(root)
 
 
 def say(root: Path, count: int) -> None:
     """Make a repository with a KB that holds ``count`` entities of fifty words each, and publish its view."""
-    _laid_out(root)
+    lay_out_at(root)
     _append(root, lambda _: generate.wordy_records(count))
     _publish(root)
 
 
 def remember(root: Path, count: int) -> None:
     """Make a repository with a KB that holds ``count`` concepts of KIP with three links each, and publish its view."""
-    _laid_out(root)
+    lay_out_at(root)
     _append(root, lambda _: generate.concept_records(count))
     _publish(root)
 
 
 def branch(root: Path, count: int) -> None:
     """Make a repository with a KB whose branch ``topic`` has ``count`` records that main lacks."""
-    _laid_out(root)
+    lay_out_at(root)
     commit_files(root, {"README.md": "a project\n"})
     grow(root, 3)
     _publish(root)
@@ -99,7 +99,8 @@ def grow(root: Path, count: int) -> None:
     _append(root, lambda seq: generate.records(count, seq))
 
 
-def _laid_out(root: Path) -> None:
+def lay_out_at(root: Path) -> None:
+    """Make a repository with a KB that has no records."""
     make_repository(root, branch=BRANCH)
     lay_out(git.find_repository(root), machine(), StorePool(), BRANCH)
 

@@ -186,6 +186,10 @@ RULES_TIME_S: Final = 60.0
 """All rules of the project's own in one check."""
 MIN_RULE_TIME_S: Final = 0.1
 MAX_RULE_TIME_S: Final = 3600.0
+FLEET_SHARD: Final = 200
+"""Branches of a fleet that a worker of an engine asks at once."""
+MAX_FLEET_SHARD: Final = 10_000
+MAX_FLEET_WORKERS: Final = 10_000
 LOCK_WAIT_S: Final = 10.0
 GIT_DATES_S: Final = 10.0
 """The pass of git over the history for the dates of documents; without them they have those of the sync."""

@@ -96,6 +96,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
     "mcp_types": ("kbmcp/", "kbcli/demo/client.py"),
     "anyio": ("kbmcp/", "kbcli/demo/client.py"),
     "fsspec": ("kbcore/fleet/place.py",),
+    "ray": ("kbcore/fleet/ray_engine.py",),
     "typer": ("kbcli/",),
     "rich": ("kbcli/terminal/cells.py",),
     "subprocess": (
@@ -219,8 +220,8 @@ OPENERS = {
 OTHER_RECEIVERS = frozenset({"self._cache", "service", "pipes", "session", "scan", "self._system"})
 # What runs the rules that a project has in Prolog. The front ends have the pools of workspaces.
 USING_PROLOG = ("kbcore/checks/__init__.py", "kbcore/dml/")
-# `run_dml` is called by programs of others, which pass no environment.
-BOUNDARIES = ("kbcore/clock.py", "kbcore/dml/run.py")
+# `run_dml` is called by programs of others, which pass no environment; a task of Ray runs in a process of its own.
+BOUNDARIES = ("kbcore/clock.py", "kbcore/dml/run.py", "kbcore/fleet/ray_engine.py")
 READING_SURROUNDINGS = ("os.environ", "os.getenv", "sys.argv", "datetime.now", "datetime.utcnow", "date.today")
 
 

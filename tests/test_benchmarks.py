@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from benchmarks import generate, growth, guard, page, peers, plot, report, runs, stored, stores
+from benchmarks import fleet, fleet_place, generate, growth, guard, page, peers, plot, report, runs, stored, stores
 from benchmarks.__main__ import main
 from benchmarks.measure import ProcessFailed, Sample, Series, in_turns, process, together
 from benchmarks.peers import Peers
@@ -315,3 +315,23 @@ def test_a_store_of_many_records_is_a_sound_one(tmp_path):
     proof = verify.prove(workspace.machine.fs, workspace.folders.directory_of(stores.BRANCH))
     assert proof.is_sound
     assert (len(proof.head.segments), len(proof.head.snapshots), proof.good_seq) == (2, 1, 55)
+
+
+def test_repositories_of_a_fleet_are_distinct_and_of_about_the_size_that_is_asked_for():
+    titles = []
+    for repo in range(2):
+        with fleet_place.view_of(repo, 2_000) as view:
+            [(facts,)] = view.rows("select (select count(*) from node) + (select count(*) from link)")
+            assert 0.9 < facts / 2_000 <= 1
+            assert view.rows("select count(*) from link l where l.to_id not in (select id from node)") == [(0,)]
+            titles.append({row[0] for row in view.rows("select title from node")})
+    assert not titles[0] & titles[1]
+
+
+@pytest.mark.slow
+def test_a_fleet_is_measured_at_each_size(tmp_path):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert fleet.main(["--facts", "200", "400", "--each", "100", "--directory", str(tmp_path)]) == 0
+    lines = [line for line in out.getvalue().splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + 2 * (1 + len(fleet.QUESTIONS))
+    assert list(tmp_path.iterdir()) == [], "a run removes what it made"

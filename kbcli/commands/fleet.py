@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+import os
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import typer
 
@@ -12,7 +13,7 @@ from kbcli.invocation.options import TABLE_FORMAT, Status, Tags
 from kbcore.limits import MAX_TRAVERSAL_DEPTH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from kbcli.invocation.context import Session
@@ -23,10 +24,13 @@ if TYPE_CHECKING:
     from kbcore.fleet.head import FleetHead
     from kbcore.fleet.local import Answer
     from kbcore.fleet.place import Place
+    from kbcore.fleet.ray_engine import RayOptions
     from kbcore.fleet.reading import Failure
     from kbcore.query import Query
 
 app = group_of("Ask many repositories at once, in a place to which they export.")
+
+T = TypeVar("T")
 
 Texts = list[str] | None
 Where = Annotated[
@@ -40,17 +44,31 @@ At = Annotated[str | None, typer.Option("--at", metavar="TIME", help="As everyth
 Format = Annotated[
     Literal["table", "tsv", "json", "jsonl", "csv", "markdown"] | None, typer.Option("--format", help=TABLE_FORMAT)
 ]
+Engine = Annotated[
+    Literal["local", "ray"], typer.Option("--engine", help="What asks: this process, or workers of Ray.")
+]
+Workers = Annotated[
+    int | None, typer.Option("--workers", metavar="N", help="Workers of Ray. [default: one for each processor]")
+]
+Address = Annotated[
+    str | None, typer.Option("--address", metavar="ADDRESS", help="A cluster of Ray, in place of workers here.")
+]
+Shard = Annotated[
+    int | None, typer.Option("--shard", metavar="N", help="At most so many branches a worker. [default: 200]")
+]
 Limit = Annotated[int, typer.Option("--limit", metavar="N", help="At most so many rows.")]
 _ROWS = 1000
 
 
 class _Fleet(NamedTuple):
-    """What a command asks: the place, its heads, those that could not be read, and who asks."""
+    """What a command asks: the place, its heads, those that could not be read, who asks, and by which workers."""
 
     place: Place
     heads: list[FleetHead]
     failures: list[Failure]
     user: UserSettings
+    workers: RayOptions | None = None
+    """None for this process."""
 
 
 @app.command("init", cls=HelpfulCommand)
@@ -131,6 +149,10 @@ def check(
     fail_on: Annotated[
         Literal["error", "warning", "never"], typer.Option("--fail-on", help="What makes the status 1.")
     ] = "error",
+    engine: Engine = "local",
+    workers: Workers = None,
+    address: Address = None,
+    shard: Shard = None,
     format_: Annotated[
         Literal["table", "tsv", "json", "jsonl", "csv", "markdown", "sarif", "junit"] | None,
         typer.Option("--format", help=TABLE_FORMAT),
@@ -145,30 +167,28 @@ def check(
     from kbcli.views.fleet import asked_line, report_text, show, show_failures
     from kbcore.fleet.across import find_elsewhere
     from kbcore.fleet.asking import CheckQuestion
-    from kbcore.fleet.merging import violations_of
+    from kbcore.fleet.merging import report_of
 
     session, shown = _begin(ctx, format_)
-    fleet = _find(session, place, repo)
+    fleet = _find(session, place, repo, _workers(engine, workers, address, shard))
     with session.output.waiting("Looking for what is in other repositories"):
         elsewhere = find_elsewhere(fleet.place, fleet.heads, _asker(session, fleet, None))
-    answers, failures = _ask(session, fleet, CheckQuestion(tuple(rule or ()), elsewhere))
-    rows = violations_of(answers)
-    not_run = [
-        {"repo": one.repo, "branch": one.branch, **run}
-        for one in answers
-        for run in one.value["rules"]
-        if run["status"] == "not_run"
-    ]
-    columns = ("repo", "branch", "severity", "rule", "id", "message")
+    question = CheckQuestion(tuple(rule or ()), elsewhere)
     if shown in {"sarif", "junit"}:
+        answers, failures = _ask(session, fleet, question, list)
+        found = report_of(answers)
         session.output.data(report_text(shown, answers, fail_on))
         show_failures(session, failures)
     else:
-        show(session, shown, columns, rows, failures, {"repositories": len(answers), "not_run": not_run})
+        found, failures = _ask(session, fleet, question, report_of)
+        columns = ("repo", "branch", "severity", "rule", "id", "message")
+        head = {"repositories": found.branches, "not_run": found.not_run}
+        show(session, shown, columns, found.violations, failures, head)
+    rows, not_run = found.violations, found.not_run
     if not session.output.is_json:
         for run in not_run:
             session.output.warn(f"{run['repo']} at {run['branch']}: {run['id']} could not run: {run['reason']}")
-        session.output.note(asked_line(len(answers), failures))
+        session.output.note(asked_line(found.branches, failures))
     counted = {"error": {"error"}, "warning": {"error", "warning"}, "never": set[str]()}[fail_on]
     is_failed = not_run or any(row["severity"] in counted for row in rows)
     return _status(failures) or (exits.VIOLATIONS if is_failed else exits.DONE)
@@ -199,6 +219,10 @@ def query(
     ] = None,
     at: At = None,
     limit: Limit = _ROWS,
+    engine: Engine = "local",
+    workers: Workers = None,
+    address: Address = None,
+    shard: Shard = None,
     format_: Format = None,
 ) -> int:
     """Find entities or edges of all repositories. Every filter conjoins. The order is that of repositories and ids."""
@@ -217,7 +241,8 @@ def query(
     )
     refuse(problems)
     columns = ("from", "type", "to", "source") if wanted.is_edge else ("id", "type", "status", "title")
-    return _rows(session, shown, _find(session, place, repo), wanted, at, ("repo", "branch", *columns))
+    fleet = _find(session, place, repo, _workers(engine, workers, address, shard))
+    return _rows(session, shown, fleet, wanted, at, ("repo", "branch", *columns))
 
 
 @app.command("search", cls=HelpfulCommand)
@@ -229,6 +254,10 @@ def search(
     repo: Repos = None,
     at: At = None,
     limit: Limit = 50,
+    engine: Engine = "local",
+    workers: Workers = None,
+    address: Address = None,
+    shard: Shard = None,
     format_: Format = None,
 ) -> int:
     """Find the entities of all repositories whose fields hold the words, best first.
@@ -239,7 +268,8 @@ def search(
 
     session, shown = _begin(ctx, format_)
     wanted = Query(text=words, limit=limit)
-    return _rows(session, shown, _find(session, place, repo), wanted, at, ("repo", "branch", "score", "id", "title"))
+    fleet = _find(session, place, repo, _workers(engine, workers, address, shard))
+    return _rows(session, shown, fleet, wanted, at, ("repo", "branch", "score", "id", "title"))
 
 
 @app.command("coverage", cls=HelpfulCommand)
@@ -260,6 +290,10 @@ def coverage(
         typer.Option("--lacks", metavar="ASPECT", help="Only rows that lack it, twice both; totals stay those of all."),
     ] = None,
     at: At = None,
+    engine: Engine = "local",
+    workers: Workers = None,
+    address: Address = None,
+    shard: Shard = None,
     format_: Format = None,
 ) -> int:
     """Show which requirements of all repositories are specified, verified and implemented.
@@ -268,9 +302,9 @@ def coverage(
     """
     from kbcli.input.thresholds import read_aspects
     from kbcli.views.fleet import show
-    from kbcore.fleet.across import with_others
+    from kbcore.fleet.across import find_others
     from kbcore.fleet.asking import CoverageQuestion
-    from kbcore.fleet.merging import coverage_rows, lacking_rows, total_of
+    from kbcore.fleet.merging import coverage_of, lacking_rows
     from kbcore.model.schema import ASPECTS
     from kbcore.query import UNREAD, Query, parse_each, parse_where, refuse
 
@@ -280,14 +314,14 @@ def coverage(
     refuse(problems)
     lacked = read_aspects(lacks or ())
     asked = CoverageQuestion(Query(type="req", tags=tuple(tag or ()), where=conditions), _before(session, at))
-    fleet = _find(session, place, repo)
-    answers, failures = _ask(session, fleet, asked)
+    fleet = _find(session, place, repo, _workers(engine, workers, address, shard))
     every = fleet if repo is None else _find(session, place, None)
     with session.output.waiting("Counting what other repositories have"):
-        answers, more = with_others(every.place, every.heads, answers, _asker(session, fleet, at))
+        counted, more = find_others(every.place, every.heads, _asker(session, fleet, at))
+    found, failures = _ask(session, fleet, asked, lambda answers: coverage_of(map(counted, answers), by))
     failures = _each_once([*failures, *every.failures, *more])
-    rows = lacking_rows(coverage_rows(answers, by), lacked)
-    head = {"by": by, "total": total_of(answers), "retired": sum(one.value["retired"] for one in answers)}
+    rows = lacking_rows(found.rows, lacked)
+    head = {"by": by, "total": found.total, "retired": found.retired}
     if session.output.is_json:
         columns: tuple[str, ...] = ()
     elif by == "requirement":
@@ -295,7 +329,7 @@ def coverage(
         rows = [row | row["states"] for row in rows]
     else:
         columns = ("name", "requirements", *ASPECTS)
-        named = [*rows, {**total_of(answers), "name": "TOTAL"}]
+        named = [*rows, {**found.total, "name": "TOTAL"}]
         rows = [{**row, "name": row["name"] or "(none)"} | {one: _share(row[one]) for one in ASPECTS} for row in named]
     show(session, shown, columns, rows, failures, head)
     return _status(failures)
@@ -364,6 +398,10 @@ def sql(
     repo: Repos = None,
     at: At = None,
     limit: Limit = _ROWS,
+    engine: Engine = "local",
+    workers: Workers = None,
+    address: Address = None,
+    shard: Shard = None,
     format_: Format = None,
 ) -> int:
     """Run one statement of SQL over the facts of all repositories.
@@ -378,16 +416,17 @@ def sql(
 
     check_bounds("--limit", limit, MAX_PAGE_ROWS, _ROWS)
     session, shown = _begin(ctx, format_)
-    fleet = _find(session, place, repo)
+    fleet = _find(session, place, repo, _workers(engine, workers, address, shard))
+    before = _before(session, at)
     with session.output.waiting("Asking"):
-        found = local.sql(
-            fleet.place,
-            fleet.heads,
-            statement,
-            limit,
-            before=_before(session, at),
-            asked_by=(session.machine, fleet.user),
-        )
+        if fleet.workers is None:
+            asked_by = (session.machine, fleet.user)
+            found = local.sql(fleet.place, fleet.heads, statement, limit, before=before, asked_by=asked_by)
+        else:
+            from kbcore.fleet import ray_engine
+
+            with ray_engine.started(fleet.workers) as asks:
+                found = asks.sql(fleet.place, fleet.heads, statement, limit, before=before, user=fleet.user)
     rows = [dict(zip(found.columns, map(_plain, row), strict=True)) for row in found.rows]
     failures = [*fleet.failures, *found.failures]
     show(session, shown, found.columns, rows, failures, {"columns": found.columns, "more": found.is_cut})
@@ -404,12 +443,13 @@ def _rows(session: Session, shown: str, fleet: _Fleet, wanted: Query, at: str | 
     from kbcore.limits import MAX_PAGE_ROWS
 
     check_bounds("--limit", wanted.limit, MAX_PAGE_ROWS, _ROWS)
-    answers, failures = _ask(session, fleet, RowsQuestion(wanted, _before(session, at)))
-    rows = rows_of(answers, best_first=bool(wanted.text), limit=wanted.limit)
-    total = sum(one.value["total"] for one in answers)
+    question = RowsQuestion(wanted, _before(session, at))
+    (rows, total), failures = _ask(
+        session, fleet, question, lambda answers: rows_of(answers, best_first=bool(wanted.text), limit=wanted.limit)
+    )
     show(session, shown, columns, rows, failures, {"total": total})
     if not (total or session.output.is_json):
-        session.output.note(f"Nothing matches. {asked_line(len(answers), failures)}")
+        session.output.note(f"Nothing matches. {asked_line(_asked(fleet, failures), failures)}")
     if total > len(rows) and not session.output.is_json:
         session.output.note(f"{len(rows)} of {total}: --limit says how many are shown.")
     return _status(failures)
@@ -426,7 +466,26 @@ def _begin(ctx: typer.Context, format_: str | None) -> tuple[Session, str]:
     return session, table_format(format_, session.output)
 
 
-def _find(session: Session, place: str | None, repos: Texts) -> _Fleet:
+def _workers(engine: str, workers: int | None, address: str | None, shard: int | None) -> RayOptions | None:
+    """Return the workers that are to ask, None for this process. Raises: ``InvalidQuery``."""
+    from kbcli.invocation.bounds import check_bounds
+    from kbcore.errors import InvalidQuery
+    from kbcore.fleet.ray_engine import RayOptions
+    from kbcore.limits import FLEET_SHARD, MAX_FLEET_SHARD, MAX_FLEET_WORKERS
+
+    if engine == "local":
+        if (workers, address, shard) != (None, None, None):
+            message = "--workers, --address and --shard are of the engine ray."
+            raise InvalidQuery(message, hint="Add --engine ray, or leave them out.")
+        return None
+    if workers is not None:
+        check_bounds("--workers", workers, MAX_FLEET_WORKERS, os.cpu_count() or 1)
+    if shard is not None:
+        check_bounds("--shard", shard, MAX_FLEET_SHARD, FLEET_SHARD)
+    return RayOptions(workers or 0, address or "", shard or FLEET_SHARD)
+
+
+def _find(session: Session, place: str | None, repos: Texts, workers: RayOptions | None = None) -> _Fleet:
     """Return what is in the place that is meant. Raises: ``InvalidQuery`` where none is, or nothing is there."""
     from kbcore.errors import NotFound
     from kbcore.fleet import reading
@@ -441,7 +500,7 @@ def _find(session: Session, place: str | None, repos: Texts) -> _Fleet:
     if not (found.heads or found.failures):
         message, hint = _nothing(where, escape_controls(named), repos, branch)
         raise NotFound(message, hint=hint)
-    return _Fleet(where, found.heads, found.failures, user_settings(session.env))
+    return _Fleet(where, found.heads, found.failures, user_settings(session.env), workers)
 
 
 def _place(session: Session, place: str | None) -> tuple[str, Path]:
@@ -479,27 +538,47 @@ def _nothing(where: Place, named: str, repos: Texts, branch: str) -> tuple[str, 
     return f"Nothing of {said} is in {named}.", did_you_mean(name, names[what]) or "`kb fleet status` lists what is."
 
 
-def _ask(session: Session, fleet: _Fleet, question: Question) -> tuple[list[Answer], list[Failure]]:
-    """Return the answers, and every repository that could not be asked.
+def _ask(
+    session: Session, fleet: _Fleet, question: Question, merge: Callable[[Iterator[Answer]], T]
+) -> tuple[T, list[Failure]]:
+    """Return the answers, merged as they come, and every repository that could not be asked.
 
     Raises: ``InvalidQuery`` or ``NotFound`` where each one refuses the question for the same reason.
     """
+    from contextlib import ExitStack
+
     from kbcore.errors import InvalidQuery, NotFound
     from kbcore.fleet import local
     from kbcore.fleet.local import Answer
 
-    answers, failures = list[Answer](), [*fleet.failures]
-    with session.output.waiting("Asking"):
-        for one in local.ask(fleet.place, fleet.heads, question, session.machine, fleet.user):
-            if isinstance(one, Answer):
-                answers.append(one)
-            else:
-                failures.append(one)
-    if fleet.heads and len({(one.code, one.message) for one in failures}) == 1 and not answers:
+    failures = [*fleet.failures]
+    with session.output.waiting("Asking"), ExitStack() as stack:
+        if fleet.workers is None:
+            found = local.ask(fleet.place, fleet.heads, question, session.machine, fleet.user)
+        else:
+            from kbcore.fleet import ray_engine
+
+            asks = stack.enter_context(ray_engine.started(fleet.workers))
+            found = asks.ask(fleet.place, fleet.heads, question, fleet.user)
+
+        def answers() -> Iterator[Answer]:
+            for one in found:
+                if isinstance(one, Answer):
+                    yield one
+                else:
+                    failures.append(one)
+
+        merged = merge(answers())
+    if not _asked(fleet, failures) and len({(one.code, one.message) for one in failures}) == 1:
         for error in (InvalidQuery, NotFound):
             if failures[0].code == error.code:
                 raise error(failures[0].message, hint=failures[0].hint)
-    return answers, failures
+    return merged, failures
+
+
+def _asked(fleet: _Fleet, failures: list[Failure]) -> int:
+    """Return how many branches answered."""
+    return len(fleet.heads) + len(fleet.failures) - len(failures)
 
 
 def _asker(session: Session, fleet: _Fleet, at: str | None) -> Asker:

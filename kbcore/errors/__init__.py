@@ -11,7 +11,7 @@ KBError
 ├─ Unavailable    nothing written, try later
 │    LockTimeout · LockUnsupported · StorageFull · ReadOnlyStore · StorageError · ResourceLimit
 │    ClockUnusable · StatementTimeout · Interrupted · FilesUnknown · PrologUnavailable
-│    ModelUnavailable
+│    ModelUnavailable · WorkersUnavailable
 ├─ CommitUncertain  may or may not be durable; retry with the same changeset id
 ├─ Damaged        stop; a person decides
 │    JournalCorrupt · JournalTruncated · HeadDamaged · SnapshotCorrupt · ForeignWrite · StoreWentBack
@@ -388,6 +388,12 @@ class ModelUnavailable(Unavailable, code="model_unavailable", exit_status=35):
     """The language model could not be asked, or its answer could not be read."""
 
     default_hint = "Look at the name of the model, the URL and the key, then run it again."
+
+
+class WorkersUnavailable(Unavailable, code="workers_unavailable", exit_status=39):
+    """The workers of an engine of the fleet could not be started or reached, or ended before they answered."""
+
+    default_hint = "Name fewer --workers, so that each has more memory, or leave --engine out."
 
 
 class CommitUncertain(KBError, code="commit_uncertain", exit_status=30):

@@ -8,7 +8,7 @@ branches of a repository the default one is in that graph, or the first.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +23,7 @@ from kbcore.fleet.asking import seq_before
 from kbcore.fleet.head import FleetHead
 from kbcore.fleet.local import Answer
 from kbcore.fleet.place import Place, read_part
-from kbcore.fleet.reading import ExportedSettings, Failure, Selection, copied, failure_of, find, opened
+from kbcore.fleet.reading import ExportedSettings, Failure, Selection, copied, failure_of, find, opened, shared_database
 from kbcore.limits import MAX_TRAVERSAL_DEPTH
 from kbcore.model.schema import ASPECTS, CORE, Schema
 from kbcore.query import coverage, subject
@@ -143,10 +143,10 @@ def affected(
     )
 
 
-def with_others(
-    place: Place, heads: Sequence[FleetHead], answers: Sequence[Answer], asker: Asker
-) -> tuple[list[Answer], list[Failure]]:
-    """Return answers on coverage in which what other repositories state, or have, counts; and what could not be read.
+def find_others(
+    place: Place, heads: Sequence[FleetHead], asker: Asker
+) -> tuple[Callable[[Answer], Answer], list[Failure]]:
+    """Return what counts in an answer on coverage what other repositories state, or have; and what could not be read.
 
     ``heads`` are all branches whose edges count.
     """
@@ -154,24 +154,19 @@ def with_others(
     found, failures = references(place, heads, asker)
     showing = [one for one in found if not one.type or one.type in _SHOWING]
     if not showing:
-        return [*answers], failures
+        return (lambda answer: answer), failures
     repos = {repo for one in showing for repo in (one.from_repo, one.to_repo)}
     ends = {end for one in showing for end in (one.start, one.end)}
     with _database(place, [one for one in heads if one.repo in repos], asker, FACTS, is_graph=True) as (rows, more):
         whole = {one.id: one.as_json() for one in coverage.read(rows, None).requirements if one.id in ends}
     branches = {(one.repo, one.branch) for one in heads}
-    counted = [
-        msgspec.structs.replace(
-            one,
-            value={
-                **one.value,
-                "requirements": [_counted(one.repo, row, whole) for row in one.value["requirements"]],
-            },
-        )
-        if (one.repo, one.branch) in branches
-        else one
-        for one in answers
-    ]
+
+    def counted(answer: Answer) -> Answer:
+        if (answer.repo, answer.branch) not in branches:
+            return answer
+        requirements = [_counted(answer.repo, row, whole) for row in answer.value["requirements"]]
+        return msgspec.structs.replace(answer, value={**answer.value, "requirements": requirements})
+
     known = {(one.repo, one.branch) for one in failures}
     return counted, [*failures, *(one for one in more if (one.repo, one.branch) not in known)]
 
@@ -235,7 +230,10 @@ def _database(
             try:
                 at = None
                 if asker.before:
-                    with opened(place, head, asker.machine, asker.user) as member:
+                    with (
+                        shared_database(asker.user) as shared,
+                        opened(place, head, asker.machine, asker.user, shared) as member,
+                    ):
                         at = seq_before(member.view, asker.before)
                 branches.append(BranchParts(head.repo, head.branch, copied(place, head, own, kinds), at))
             except KBError as error:

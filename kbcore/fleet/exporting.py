@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from kbcore import __version__
 from kbcore.fleet import head as heads
 from kbcore.fleet.head import FORMAT, FleetHead, Part, check_name
 from kbcore.fleet.place import Place, read_head
@@ -69,7 +70,9 @@ def export(workspace: Workspace, branch: str, view: View, place: Place, request:
     """
     check_name("repository", request.repo)
     check_name("branch", request.branch)
-    plan = _Plan(view, place, request, lambda: find_withheld(workspace, branch, view), settings_of(workspace))
+    plan = _Plan(
+        view, place, request, lambda judged: find_withheld(workspace, branch, view, judged), settings_of(workspace)
+    )
     if (found := plan.unchanged()) is not None:
         return found
     with place.writing(plan.path):
@@ -84,7 +87,7 @@ class _Plan:
         view: View,
         place: Place,
         request: ExportRequest,
-        find_left_out: Callable[[], LeftOut | None],
+        find_left_out: Callable[[int], LeftOut | None],
         texts: SettingsTexts,
     ) -> None:
         self._view = view
@@ -98,7 +101,15 @@ class _Plan:
 
     @cached_property
     def _left_out(self) -> LeftOut | None:
-        return self._find_left_out()
+        return self._find_left_out(self._judged)
+
+    @property
+    def _judged(self) -> int:
+        """Return the seq up to which this version of KB found nothing to be withheld, by these settings; 0 for none."""
+        head = self._head
+        if head is None or (head.kb, head.settings.sha256) != (__version__, _digest(self._settings)):
+            return 0
+        return head.seq if self._continues(head) else 0
 
     @property
     def _has_history(self) -> bool:
@@ -158,6 +169,7 @@ class _Plan:
             Part(at, "settings", 0, len(self._settings), sha256),
             (*(before.parts if since and before else ()), *written),
             self._request.is_default,
+            __version__,
         )
         self._place.write(self.path, heads.encode(head))
         return self._answer(head, tuple(written))
@@ -165,11 +177,15 @@ class _Plan:
     def _since(self) -> int:
         """Return the seq after which the place lacks records of this store, 0 where everything is to be written."""
         head, basis = self._head, self._view.basis
-        if head is None or self._request.is_whole or not (self._has_history and head.has_history):
+        if head is None or self._request.is_whole or not self._has_history:
             return 0
-        is_same = head.store == basis.store_id and head.format == FORMAT and head.history_from == basis.history_from
-        is_usable = is_same and basis.history_from <= head.seq and len(head.parts) < MAX_PARTS
-        return head.seq if is_usable and self._view.has_record(head.seq, head.sum) else 0
+        is_same = head.format == FORMAT and head.history_from == basis.history_from <= head.seq
+        return head.seq if is_same and len(head.parts) < MAX_PARTS and self._continues(head) else 0
+
+    def _continues(self, head: FleetHead) -> bool:
+        """Tell whether a head has all records of this store up to its own seq."""
+        is_same = head.has_history and head.store == self._view.basis.store_id
+        return is_same and self._view.has_record(head.seq, head.sum)
 
     def _fingerprint(self) -> str:
         if not self._hash:

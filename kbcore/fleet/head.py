@@ -17,6 +17,8 @@ from kbcore.view.parquet import KINDS
 
 FORMAT: Final = 1
 HEADS: Final = "heads"
+AGAIN: Final = "Export the branch again with --force."
+"""The remedy for everything in a place that is missing or damaged."""
 MAX_HEAD_BYTES: Final = 4 * 2**20
 _HASH_DIGITS: Final = 16
 _REPO, _BRANCH = "repo=", "branch="
@@ -56,6 +58,8 @@ class FleetHead(msgspec.Struct, frozen=True, rename={"has_history": "history", "
     parts: tuple[Part, ...]
     is_default: bool = False
     """It is the default branch of the repository."""
+    kb: str = ""
+    """The version of KB that wrote it."""
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -76,9 +80,9 @@ def decode(data: bytes, name: str) -> FleetHead:
         head = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"{name} is no head file: {error}."
-        raise StorageError(message, hint="Export the branch again with --force.") from error
+        raise StorageError(message, hint=AGAIN) from error
     if any(one.kind not in KINDS or ".." in one.path.split("/") for one in head.parts):
-        raise StorageError(f"{name} names a part that cannot be one.", hint="Export the branch again with --force.")
+        raise StorageError(f"{name} names a part that cannot be one.", hint=AGAIN)
     return head
 
 

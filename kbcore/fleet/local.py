@@ -14,7 +14,7 @@ from kbcore.errors import InvalidQuery, KBError
 from kbcore.fleet.asking import Question, answer, seq_before
 from kbcore.fleet.head import FleetHead
 from kbcore.fleet.place import Place
-from kbcore.fleet.reading import Failure, copied, failure_of, opened
+from kbcore.fleet.reading import Failure, copied, failure_of, opened, shared_database
 from kbcore.storage import files
 from kbcore.storage.fs import RealFs
 from kbcore.store.pool import Machine
@@ -46,12 +46,14 @@ def ask(
 ) -> Iterator[Answer | Failure]:
     """Yield the answer of each branch, in their order, or why there is none."""
     found = list(heads)
-    for head in progress.track(found, len(found), "repositories asked", every=1):
-        try:
-            with opened(place, head, machine, user) as member:
-                yield Answer(head.repo, head.branch, head.seq, answer(question, member))
-        except KBError as error:
-            yield failure_of(head.repo, head.branch, error)
+    with shared_database(user) as shared:
+        for head in progress.track(found, len(found), "repositories asked", every=1):
+            try:
+                with opened(place, head, machine, user, shared) as member:
+                    value = answer(question, member)
+                yield Answer(head.repo, head.branch, head.seq, value)
+            except KBError as error:
+                yield failure_of(head.repo, head.branch, error)
 
 
 def sql(
@@ -75,7 +77,7 @@ def sql(
             try:
                 at = None
                 if before:
-                    with opened(place, head, *asked_by) as member:
+                    with shared_database(asked_by[1]) as shared, opened(place, head, *asked_by, shared) as member:
                         at = seq_before(member.view, before)
                 branches.append(BranchParts(head.repo, head.branch, copied(place, head, own), at))
             except KBError as error:

@@ -1,50 +1,93 @@
-"""Answers of many branches as one: rows with their repository, and coverage in groups. Pure."""
+"""Answers of many branches as one: rows with their repository, and coverage in groups. Pure.
+
+Each answer is looked at once, and only what is shown is kept: the memory is that of what is shown.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Literal
+from itertools import islice
+from typing import Any, Literal, NamedTuple
 
 from kbcore.fleet.local import Answer
 from kbcore.model.schema import ASPECTS
 
 By = Literal["requirement", "repo", "owner", "tag"]
-_SHOWS: Final = dict.fromkeys(ASPECTS)
 
 
-def rows_of(answers: Iterable[Answer], *, best_first: bool, limit: int) -> list[dict[str, Any]]:
-    """Return the rows of queries, each with its repository: in the order of repositories, or with the best score first.
+class MergedRows(NamedTuple):
+    """The rows that are shown, and how many there are."""
+
+    rows: list[dict[str, Any]]
+    total: int
+
+
+class MergedReport(NamedTuple):
+    """The violations of all branches, errors first; how many branches there are; the rules that could not run."""
+
+    violations: list[dict[str, Any]]
+    branches: int
+    not_run: list[dict[str, Any]]
+
+
+class MergedCoverage(NamedTuple):
+    """A row for each requirement or group; the numbers of all requirements, each counted once; how many are retired."""
+
+    rows: list[dict[str, Any]]
+    total: dict[str, Any]
+    retired: int
+
+
+def rows_of(answers: Iterable[Answer], *, best_first: bool, limit: int) -> MergedRows:
+    """Return the first rows of queries, each with its repository: in the order of answers, or the best score first.
 
     A score compares entities of one repository: it depends on how often words are there.
     """
-    found = [{"repo": one.repo, "branch": one.branch, **row} for one in answers for row in one.value.get("rows", ())]
-    if best_first:
-        found.sort(key=lambda row: (-row["score"], row["repo"], row["branch"], row["id"]))
-    return found[:limit]
+    rows, total = list[dict[str, Any]](), 0
+    for one in answers:
+        total += one.value["total"]
+        new = (_named(one, row) for row in one.value.get("rows", ()))
+        if best_first:
+            rows = sorted([*rows, *new], key=lambda row: (-row["score"], row["repo"], row["branch"], row["id"]))[:limit]
+        else:
+            rows += islice(new, limit - len(rows))
+    return MergedRows(rows, total)
 
 
-def violations_of(answers: Iterable[Answer]) -> list[dict[str, Any]]:
-    """Return the violations of all branches, each with its repository, errors first."""
-    found = [{"repo": one.repo, "branch": one.branch, **row} for one in answers for row in one.value["violations"]]
-    return sorted(found, key=lambda row: str(row["severity"]))
+def report_of(answers: Iterable[Answer]) -> MergedReport:
+    """Return the reports of the rules as one."""
+    violations, not_run, branches = list[dict[str, Any]](), list[dict[str, Any]](), 0
+    for one in answers:
+        branches += 1
+        violations += (_named(one, row) for row in one.value["violations"])
+        not_run += (_named(one, run) for run in one.value["rules"] if run["status"] == "not_run")
+    return MergedReport(sorted(violations, key=lambda row: str(row["severity"])), branches, not_run)
 
 
-def coverage_rows(answers: Iterable[Answer], by: By) -> list[dict[str, Any]]:
+def coverage_of(answers: Iterable[Answer], by: By) -> MergedCoverage:
     """Return a row for each requirement, or for each group: how many have, lack or need not have an aspect.
 
     A requirement is in the group of each of its owners or tags; ``name`` is None for those that have none.
     """
-    requirements = [
-        {"repo": one.repo, "branch": one.branch, **row} for one in answers for row in one.value["requirements"]
-    ]
-    if by == "requirement":
-        return [row | {"states": {name: state_of(row, name) for name in ASPECTS}} for row in requirements]
-    groups: dict[str | None, list[dict[str, Any]]] = defaultdict(list)
-    for row in requirements:
-        for name in (*_groups(row, by),) or (None,):
-            groups[name].append(row)
-    return [_group(name, groups[name]) for name in sorted(groups, key=lambda name: (name is None, name or ""))]
+    rows, retired, total = list[dict[str, Any]](), 0, _Tally()
+    groups: dict[str | None, _Tally] = defaultdict(_Tally)
+    for one in answers:
+        retired += one.value["retired"]
+        for row in one.value["requirements"]:
+            states = {name: state_of(row, name) for name in ASPECTS}
+            total.add(states)
+            if by == "requirement":
+                rows.append(_named(one, row) | {"states": states})
+                continue
+            for name in (*_groups(one, row, by),) or (None,):
+                groups[name].add(states)
+    ordered = sorted(groups, key=lambda name: (name is None, name or ""))
+    return MergedCoverage(rows or [groups[name].shown(name) for name in ordered], total.shown(None), retired)
+
+
+def _named(answer: Answer, row: dict[str, Any]) -> dict[str, Any]:
+    return {"repo": answer.repo, "branch": answer.branch, **row}
 
 
 def lacking_rows(rows: Iterable[dict[str, Any]], aspects: Sequence[str]) -> list[dict[str, Any]]:
@@ -56,23 +99,28 @@ def lacking_rows(rows: Iterable[dict[str, Any]], aspects: Sequence[str]) -> list
     ]
 
 
-def total_of(answers: Iterable[Answer]) -> dict[str, Any]:
-    """Return the numbers of all requirements, each counted once."""
-    return _group(None, [row for one in answers for row in one.value["requirements"]])
+def _groups(answer: Answer, row: dict[str, Any], by: By) -> Sequence[str]:
+    return [answer.repo] if by == "repo" else row["owners"] if by == "owner" else row["tags"]
 
 
-def _groups(row: dict[str, Any], by: By) -> Sequence[str]:
-    return [row["repo"]] if by == "repo" else row["owners"] if by == "owner" else row["tags"]
+class _Tally:
+    """How many requirements of a group have each state of each aspect."""
 
+    def __init__(self) -> None:
+        self.requirements = 0
+        self.states: Counter[tuple[str, str]] = Counter()
 
-def _group(name: str | None, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": name, "requirements": len(rows)}
-    for aspect in _SHOWS:
-        states = [state_of(row, aspect) for row in rows]
-        yes, no = states.count("yes"), states.count("no")
-        percent = yes * 1000 // (yes + no) / 10 if yes + no else None
-        found[aspect] = {"yes": yes, "no": no, "not_applicable": states.count("not_applicable"), "percent": percent}
-    return found
+    def add(self, states: dict[str, str]) -> None:
+        self.requirements += 1
+        self.states.update(states.items())
+
+    def shown(self, name: str | None) -> dict[str, Any]:
+        found: dict[str, Any] = {"name": name, "requirements": self.requirements}
+        for aspect in ASPECTS:
+            yes, no, other = (self.states[aspect, state] for state in ("yes", "no", "not_applicable"))
+            percent = yes * 1000 // (yes + no) / 10 if yes + no else None
+            found[aspect] = {"yes": yes, "no": no, "not_applicable": other, "percent": percent}
+        return found
 
 
 def state_of(row: dict[str, Any], aspect: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 from kbcore.clock import Clock
 from kbcore.config.fleet import OBJECT_STORES, place_fault
 from kbcore.errors import InvalidQuery, StorageError
-from kbcore.fleet.head import HEADS, MAX_HEAD_BYTES, Part
+from kbcore.fleet.head import AGAIN, HEADS, MAX_HEAD_BYTES, Part
 from kbcore.limits import MIB
 from kbcore.storage import files, lock
 from kbcore.storage.fs import Fs
@@ -254,7 +254,7 @@ def read_part(place: Place, part: Part) -> bytes:
     data = place.read(part.path, MAX_PART_BYTES) if length == part.bytes else None
     if data is None or hashlib.sha256(data).hexdigest() != part.sha256:
         what = "is missing" if length is None else "does not have the bytes that the head file states"
-        raise StorageError(f"{part.path} {what}.", hint="Export the branch again with --force.")
+        raise StorageError(f"{part.path} {what}.", hint=AGAIN)
     return data
 
 

@@ -16,7 +16,7 @@ from kbcore.config.user import UserSettings, bounded
 from kbcore.errors import KBError, StorageError, ViewDamaged
 from kbcore.fleet import head as heads
 from kbcore.fleet import settings
-from kbcore.fleet.head import FleetHead
+from kbcore.fleet.head import AGAIN, FleetHead
 from kbcore.fleet.place import Place, read_head, read_part
 from kbcore.fleet.settings import SettingsTexts
 from kbcore.model.schema import Schema
@@ -27,10 +27,9 @@ from kbcore.store.pool import Machine
 from kbcore.store.settings_files import CONFIG, RULES, SCHEMA, name_sources, schema_of, settings_of
 from kbcore.view import database
 from kbcore.view.base_stamp import BaseStamp
-from kbcore.view.parquet import KINDS, open_parts
+from kbcore.view.database import Connection
+from kbcore.view.parquet import KINDS, database_of_parts, open_parts
 from kbcore.view.view import View
-
-_AGAIN: Final = "Export the branch again with --force."
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -128,8 +127,8 @@ class Member(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def opened(place: Place, head: FleetHead, machine: Machine, user: UserSettings) -> Iterator[Member]:
-    """Open a branch for the length of the block.
+def opened(place: Place, head: FleetHead, machine: Machine, user: UserSettings, shared: Connection) -> Iterator[Member]:
+    """Open a branch for the length of the block, in a database that others are opened in before and after.
 
     Raises: ``StorageError`` where a part is missing or damaged; what the block raises.
     """
@@ -137,12 +136,19 @@ def opened(place: Place, head: FleetHead, machine: Machine, user: UserSettings) 
     basis = BaseStamp(head.store, head.lineage, head.seq, head.sum, head.at, "", 0, head.history_from, head.listed_from)
     with database.scratch_folder() as folder:
         paths = copied(place, head, Path(folder))
-        try:
-            view = open_parts(paths, basis, [folder])
-        except ViewDamaged as error:
-            raise StorageError(f"A part of {head.repo} cannot be read: {error}.", hint=_AGAIN) from error
-        with view:
+        with contextlib.ExitStack() as stack:
+            try:
+                view = stack.enter_context(open_parts(shared, paths, basis))
+            except ViewDamaged as error:
+                raise StorageError(f"A part of {head.repo} cannot be read: {error}.", hint=AGAIN) from error
             yield Member(head, view, ExportedSettings(texts, machine, user))
+
+
+@contextlib.contextmanager
+def shared_database(user: UserSettings) -> Iterator[Connection]:
+    """Yield the database that branches are opened in, within the limits of the user who asks."""
+    with contextlib.closing(database_of_parts(memory_bytes=user.limits.memory_bytes)) as shared:
+        yield shared
 
 
 def copied(place: Place, head: FleetHead, folder: Path, kinds: Collection[str] = KINDS) -> dict[str, Sequence[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kbcore.errors import StorageError
+from kbcore.fleet.head import AGAIN
 from kbcore.store.settings_files import RULES, SCHEMA
 from kbcore.store.workspace import Workspace
 
@@ -34,6 +35,4 @@ def decode(data: bytes, name: str) -> SettingsTexts:
     try:
         return msgspec.json.decode(data, type=SettingsTexts)
     except msgspec.DecodeError as error:
-        raise StorageError(
-            f"{name} holds no settings: {error}.", hint="Export the branch again with --force."
-        ) from error
+        raise StorageError(f"{name} holds no settings: {error}.", hint=AGAIN) from error

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from kbcore.config.settings import DEFAULT
 from kbcore.ids import link_id
 from kbcore.model.claims.change import (
     AddEdge,
@@ -43,15 +44,24 @@ class _Named(msgspec.Struct):
     fields: dict[str, set[str]]
 
 
-def find_withheld(workspace: Workspace, branch: str, view: View) -> LeftOut | None:
+def find_withheld(workspace: Workspace, branch: str, view: View, judged: int = 0) -> LeftOut | None:
     """Return the facts of a branch that are not to be exported, None where everything is.
 
     These are the changes that ``kb share`` withholds: of private actors and types, and those that no file may hold.
+    Of the records up to ``judged`` none was withheld, by this version of KB and the present settings. They are judged
+    again only where a later one is withheld, or where the type of an entity decides, which may have changed since.
 
     Raises: as ``find_unshared``.
     """
-    changes = [one.change for one in find_unshared(workspace, branch) if one.withheld]
+    since = judged if workspace.config.share.types == DEFAULT.share.types else 0
+    changes = _withheld(workspace, branch, since)
+    if since and changes:
+        changes = _withheld(workspace, branch, 0)
     return left_out_of(view, changes) if changes else None
+
+
+def _withheld(workspace: Workspace, branch: str, since: int) -> list[Change]:
+    return [one.change for one in find_unshared(workspace, branch, since=since) if one.withheld]
 
 
 def left_out_of(view: View, changes: Sequence[Change]) -> LeftOut:

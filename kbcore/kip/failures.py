@@ -69,6 +69,7 @@ KIP_CODES: Final[Mapping[str, KipError]] = {
     errors.ResourceLimit.code: KipError(RESOURCE, "Ask for less, or ask the user for more memory or threads for KB."),
     errors.PrologUnavailable.code: KipError(INTERNAL),
     errors.ModelUnavailable.code: KipError(INTERNAL),
+    errors.WorkersUnavailable.code: KipError(INTERNAL),
     errors.PrologFailed.code: KipError(INTERNAL),
     errors.ProgramFailed.code: KipError(INTERNAL),
     errors.InvalidReport.code: KipError(INTERNAL),

@@ -30,13 +30,19 @@ class Unshared(msgspec.Struct, frozen=True):
 
 
 def find_unshared(
-    workspace: Workspace, branch: str, *, again: Sequence[HeldChange] = (), released: Collection[str] = ()
+    workspace: Workspace,
+    branch: str,
+    *,
+    again: Sequence[HeldChange] = (),
+    released: Collection[str] = (),
+    since: int = 0,
 ) -> list[Unshared]:
     """Return the changes of a branch that no file of HEAD holds, in the order of their records.
 
     They were never in a committed file; or they were, and are in a file of the worktree that HEAD lacks, as after
     ``git reset HEAD~1``. A new pack replaces files of HEAD: what these hold is not listed, unless it is redacted.
-    Changes that are withdrawn are left out, but for those in ``again``.
+    Changes that are withdrawn are left out, but for those in ``again``; and those of records up to ``since``, but for
+    those that a file of the worktree holds.
 
     Of the actors in ``released``, changes are shared that were private when they were written and are not any more. So
     is such a change that a file of the worktree holds already, or a committed one held. DuckDB is needed only where
@@ -54,7 +60,7 @@ def find_unshared(
         return change.is_redacted or not is_pack(written[change.id])
 
     def find(index: ClaimIndex, seq: int) -> list[HeldChange]:
-        found = {one.change.id: one for one in (*index.unshared(seq), *again)}
+        found = {one.change.id: one for one in (*index.unshared(seq, since), *again)}
         seqs = index.seqs_of_known(others.keys() - found.keys(), seq)
         files = index.files_ever_of(seqs)
         found |= {

@@ -197,11 +197,15 @@ class ClaimIndex:
         """Return the actor and the session of each change."""
         return {(actor, session) for actor, session in self._rows("select distinct actor, session from change")}
 
-    def unshared(self, seq: int) -> list[HeldChange]:
-        """Return the changes of records up to a seq that no committed file held, in the order of the records."""
+    def unshared(self, seq: int, since: int = 0) -> list[HeldChange]:
+        """Return the changes of records up to a seq that no committed file held, in the order of the records.
+
+        Those up to ``since`` are left out.
+        """
         columns = "c.body, c.seq, c.head, c.restores"
-        sql = f"select {columns} from change c where {_IS_OWN} and not {_IS_ONCE_COMMITTED} order by c.seq"
-        found = [(_decode(body), *more) for body, *more in self._rows(sql, seq=seq)]
+        where = f"{_IS_OWN} and c.seq > :since and not {_IS_ONCE_COMMITTED}"
+        sql = f"select {columns} from change c where {where} order by c.seq"
+        found = [(_decode(body), *more) for body, *more in self._rows(sql, seq=seq, since=since)]
         files = self.files_of([change.id for change, *_ in found], seq)
         return [
             HeldChange(change, number, tuple(sorted(files.get(change.id, ()))), WrittenAt(head, bool(restores)))

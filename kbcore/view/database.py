@@ -81,6 +81,7 @@ class Connection:
         """``memory`` says how much memory the database may use, and what limits that."""
         self._opened = opened
         self._memory = memory
+        self._catalog = ""
         self._held: dict[str, object] = {}
         self._known: dict[str, tuple[object, Any]] = {}
 
@@ -205,8 +206,16 @@ class Connection:
         self._opened.close()
 
     def cursor(self) -> Connection:
-        """Return another connection to the same database."""
-        return Connection(self._opened.cursor(), self._memory)
+        """Return another connection to the same database, and to the same catalog in it."""
+        found = Connection(self._opened.cursor(), self._memory)
+        if self._catalog:
+            found.use(self._catalog)
+        return found
+
+    def use(self, catalog: str) -> None:
+        """Look for names without a catalog in this one, which is attached: here, and in cursors that are made of it."""
+        self.execute(f"use {catalog}")
+        self._catalog = catalog
 
 
 class Room(msgspec.Struct, frozen=True):

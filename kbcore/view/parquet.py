@@ -7,12 +7,14 @@ says of a row in an earlier one that it ended: no file is ever changed.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from kbcore import limits
 from kbcore.model.graph import Link, Node
 from kbcore.view import database, table_creation
 from kbcore.view.base_stamp import BaseStamp, write_stamp
@@ -32,6 +34,8 @@ _LOCAL: Final = {"file": "''", "offset_bytes": "0", "length_bytes": "0"}
 _PASSING: Final = frozenset({"created_at", "updated_at", "created_by", "created_seq", "version"})
 """Columns that differ between stores which hold the same facts."""
 _LEFT_OUT: Final = "fleet_left_out"
+_SHOWN: Final = "shown"
+"""The catalog of what queries read and keep of one branch."""
 
 
 class LeftOut(msgspec.Struct, frozen=True):
@@ -139,25 +143,41 @@ def _as_text(columns: Columns) -> str:
     return ", ".join(f"cast({name} as varchar) as {name}" if kind == "JSON" else name for name, kind in columns.items())
 
 
-def open_parts(paths: Mapping[str, Sequence[str]], basis: BaseStamp, folders: Sequence[str]) -> View:
-    """Return a view in memory of the rows of files, given by kind; they are below ``folders``.
+def database_of_parts(folders: Sequence[str] = (), memory_bytes: int = limits.VIEW_MEMORY_BYTES) -> database.Connection:
+    """Return a database in which ``open_parts`` opens one branch after the other; the caller closes it.
 
-    Raises: ``ViewDamaged`` where one is missing, or is not such a file.
+    It reads files below ``folders``, and in the folders of ``database.scratch_folder``. To start one takes as long as
+    to read a branch of some thousand facts.
     """
-    connection = database.connect(Room(folders=tuple(folders)))
+    return database.connect(Room(folders=tuple(folders), memory_bytes=memory_bytes))
+
+
+@contextlib.contextmanager
+def open_parts(shared: database.Connection, paths: Mapping[str, Sequence[str]], basis: BaseStamp) -> Iterator[View]:
+    """Yield a view in memory of the rows of files, given by kind, in catalogs that end with the block.
+
+    It has no indexes: to make them takes longer than to answer one question without them.
+
+    Raises: ``ViewDamaged`` where one is missing, or is not such a file; what the block raises.
+    """
+    connection = shared.cursor()
     try:
         with database.explained_all():
+            connection.execute(database.attaching_new(":memory:", _SHOWN))
+            connection.use(_SHOWN)
             connection.execute(database.attaching_new(":memory:", "base"))
             table_creation.create_base(connection, "base")
             for kind, table in TABLES.items():
                 if files := paths.get(kind):
                     _load(connection, table, files)
-            table_creation.finish_base(connection, "base")
+            table_creation.derive(connection, "base")
             write_stamp(connection, "base", basis)
-    except BaseException:
+        with View(connection, basis) as view:
+            yield view
+    finally:
         connection.close()
-        raise
-    return View(connection, basis)
+        for catalog in (_SHOWN, "base"):
+            shared.execute(f"detach database if exists {catalog}", is_cleanup=True)
 
 
 def _load(connection: database.Connection, table: str, files: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -268,3 +269,24 @@ def test_a_question_that_every_repository_refuses_is_refused_once(kb, linked):
 
 def test_nothing_that_matches_is_said(kb, linked):
     assert "Nothing matches. 2 branches asked." in kb("fleet", "query", "--tag", "nope").err
+
+
+@pytest.mark.parametrize("words", [("--workers", "2"), ("--address", "x:1"), ("--shard", "5")])
+def test_what_is_of_workers_is_refused_without_them(kb, fleet, words):
+    ran = kb("fleet", "query", *words)
+    assert ran.status == exits.USAGE
+    assert "--engine ray" in ran.err
+
+
+def test_a_number_that_is_out_of_bounds_is_refused(kb, fleet):
+    for option in ("--workers", "--shard"):
+        assert "must be from 1 to" in kb("fleet", "query", "--engine", "ray", option, "0").err
+
+
+def test_without_ray_its_engine_says_how_to_get_it(kb, fleet, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)  # as Python does for a module that cannot be imported
+    for words in (("check",), ("query",), ("search", "x"), ("coverage",), ("sql", "select 1")):
+        ran = kb("fleet", *words, "--engine", "ray")
+        assert ran.status == exits.USAGE
+        assert 'pip install "kb-memory[ray]"' in ran.err
+    assert kb("fleet", "query").status == 0

@@ -122,7 +122,8 @@ def test_coverage_is_that_of_one_store_with_everything(both):
     place, view = both
     heads = reading.find(place, Selection()).heads
     answers = [*local.ask(place, heads, CoverageQuestion(Query(type="req")), MACHINE, USER)]
-    found, failures = across.with_others(place, heads, answers, ASKER)
+    counted, failures = across.find_others(place, heads, ASKER)
+    found = [counted(one) for one in answers]
     assert not failures
     alone = {one.id: one for one in coverage.read(view.rows, None).requirements}
     seen = 0
@@ -231,7 +232,8 @@ def test_an_edge_counts_whichever_repository_states_it(tmp_path, place):
     }
     heads = reading.find(place, Selection(("acme/api",))).heads
     answers = [*local.ask(place, heads, CoverageQuestion(Query(type="req")), MACHINE, USER)]
-    [one], _ = across.with_others(place, reading.find(place, Selection()).heads, answers, ASKER)
+    counted, _ = across.find_others(place, reading.find(place, Selection()).heads, ASKER)
+    [one] = map(counted, answers)
     assert one.value["requirements"][0]["verified"] == ["acme/tests:T-1"]
     heads = reading.find(place, Selection()).heads
     statement = "select repo, type, kind, from_repo, from_id, to_id, is_resolved from across"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from typing import Any
-
 import msgspec
 import pytest
 
@@ -12,180 +9,131 @@ from kbcore.checks import idle_in, judge
 from kbcore.clock import SystemClock
 from kbcore.config.user import UserSettings
 from kbcore.errors import InvalidQuery
-from kbcore.fleet import asking, head, local, reading
-from kbcore.fleet.asking import CheckQuestion, CoverageQuestion, RowsQuestion
-from kbcore.fleet.exporting import ExportRequest, export
+from kbcore.fleet import asking, head, local, ray_engine, reading
+from kbcore.fleet.asking import CheckQuestion, RowsQuestion
 from kbcore.fleet.local import Answer
 from kbcore.fleet.place import FolderPlace
-from kbcore.fleet.reading import Failure, Member, Selection
-from kbcore.query import Query, parse_pattern, parse_where
-from kbcore.store import branches
+from kbcore.fleet.ray_engine import RayOptions
+from kbcore.fleet.reading import Failure, Selection
+from kbcore.query import Query
+from kbcore.rules import RULES
 from kbcore.store.pool import Machine
 from kbcore.view.relations import RELATIONS
 from tests.support.disk.faultfs import NoSyncFs
-from tests.support.effort.scale import SEED, tries
-from tests.support.repository.project import Project, document, req
+from tests.support.effort.scale import SEED, spread, tries
+from tests.support.repository.fleets import (
+    FEATURE,
+    NOT_ASKED,
+    QUERIES,
+    exported,
+    make_fleet,
+    needs_ray,
+    questions,
+    statements,
+)
+from tests.support.repository.project import Project, req
 from tests.support.repository.repos import git_env
 
 COUNT = tries(6, 200)
 MACHINE = Machine(NoSyncFs(), SystemClock(), git_env())
 USER = UserSettings()
-RULE = """
-rules:
-  - id: titles-are-short
-    description: Titles are short.
-    severity: warning
-    sql: "select id, 'The title is long.' as message from entity where length(title) > 12"
-"""
-FAULTY = req("REQ-7", title="A title that is long", priority="must", depends_on="REQ-99")
-"""What the first repository has in every step: it breaks several rules whatever the seed is."""
-
-
-def files_of(dice, step):
-    """Return the files that a repository has after a step: some change, some go."""
-    names = [f"REQ-{n}" for n in range(1, 7)]
-    found: dict[str, Any] = {}
-    for name in names:
-        if dice.random() < 0.7:
-            links = {"verified_by": dice.choice(["T-1", "T-2", "T-9"])} if dice.random() < 0.6 else {}
-            links |= {"depends_on": dice.choice(names)} if dice.random() < 0.5 else {}
-            title = f"Title {step} of {name}" if dice.random() < 0.3 else f"Title {name}"
-            owner = dice.choice(["ann", "bob", ""])
-            links |= {"owner": owner} if owner else {}
-            status, priority = dice.choice(["open", "closed", "odd"]), dice.choice(["must", "should"])
-            found[f"docs/requirements/{name}.md"] = req(name, title=title, status=status, priority=priority, **links)
-    for name in ("T-1", "T-2"):
-        found[f"docs/tests/{name}.md"] = document(name, title=f"Test {step}", status="ok", tags="[fast, slow]")
-    if dice.random() < 0.4:
-        found["docs/tests/broken.md"] = "---\nid: [\n---\n"
-    return found
+QUESTIONS = dict(questions())
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory):
-    """Repositories with several records, clients' facts, rules of their own and several branches, all exported."""
-    root, dice = tmp_path_factory.mktemp("fleet"), random.Random(SEED)
-    place = FolderPlace(NoSyncFs(), SystemClock(), root / "place")
-    projects = {}
-    for number in range(COUNT):
-        project = Project(root / f"r{number}")
-        name = f"org{number % 2}/r{number}"
-        if not number or dice.random() < 0.2:
-            project.write({".kb/rules/own.yaml": RULE})
-        before: dict[str, Any] = {}
-        for step in range(dice.randint(1, 3) if number else 3):
-            files = files_of(dice, step) | ({} if number else {"docs/requirements/REQ-7.md": FAULTY})
-            project.sync({**dict.fromkeys(before.keys() - files.keys()), **files})
-            before = files
-            if not number or dice.random() < 0.7:
-                project.apply(
-                    entities=[{"id": f"ADR-{step}", "type": "adr", "title": "A decision", "status": "accepted"}],
-                    edges=[{"type": "relates_to", "kind": "see", "from": f"ADR-{step}", "to": "T-1"}],
-                )
-            if dice.random() < 0.6:
-                exported(project, place, name)
-        exported(project, place, name)
-        projects[name, "main"] = project
-    yield place, projects
-    for project in projects.values():
+    made = make_fleet(tmp_path_factory.mktemp("fleet"), COUNT, SEED)
+    yield made
+    for project in made.projects.values():
         project.close()
 
 
-def exported(project, place, name, branch="main", *, is_default=True):
-    workspace = project.workspace()
-    store, choice, _ = branches.open_branch(workspace, None)
-    asked = ExportRequest(name, branch, is_default=is_default)
-    store.read(lambda view: export(workspace, choice.branch, view, place, asked))
-
-
 def asked(fleet, question):
-    place, _ = fleet
-    found = reading.find(place, Selection())
-    assert not found.failures
-    return {(one.repo, one.branch): one.value for one in local.ask(place, found.heads, question, MACHINE, USER)}
+    """Return what ``local`` answers, by repository and branch; the damaged ones have no answer."""
+    found = list(local.ask(fleet.place, fleet.heads(), question, MACHINE, USER))
+    assert {one.repo for one in found if isinstance(one, Failure)} == fleet.damaged
+    return {(one.repo, one.branch): one.value for one in found if isinstance(one, Answer)}
 
 
-def single(project):
-    """Return the store of a repository as a member: its own view, and its own settings."""
-    return Member(None, project.view(), project.workspace())
+def alone(question, member):
+    """Return what the same question finds in a store by the functions that ask one."""
+    if not isinstance(question, CheckQuestion):
+        return asking.answer(question, member)
+    report = judge(member.settings, member.view, None, only=question.only, idle=idle_in(member.view)).as_json()
+    for run in report["rules"]:
+        run.pop("seconds", None)
+    return report
 
 
-def test_rules_find_the_same(fleet):
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_an_answer_is_that_of_the_single_stores(fleet, name):
+    found = asked(fleet, QUESTIONS[name])
+    assert sorted(found) == sorted(fleet.sound())
+    for key in fleet.sound():
+        assert msgspec.json.encode(found[key]) == msgspec.json.encode(alone(QUESTIONS[name], fleet.single(*key)))
+    if isinstance(QUESTIONS[name], RowsQuestion):
+        assert any(one["total"] for one in found.values())
+
+
+def test_every_rule_every_filter_and_every_statement_is_asked(fleet):
     found = asked(fleet, CheckQuestion())
-    assert len(found) == COUNT
-    rules = set()
-    for name, project in fleet[1].items():
-        member = single(project)
-        alone = judge(member.settings, member.view, None, idle=idle_in(member.view)).as_json()
-        for run in alone["rules"]:
-            run.pop("seconds", None)
-        assert msgspec.json.encode(found[name]) == msgspec.json.encode(alone)
-        rules |= {one["rule"] for one in alone["violations"]}
-    assert {"unresolved-reference", "must-coverage", "suspect-edge", "titles-are-short"} <= rules
-
-
-QUERIES = {
-    "all": Query(),
-    "type": Query(type="req"),
-    "edges": Query(type="edge"),
-    "status": Query(status="open"),
-    "tag": Query(tags=("fast",)),
-    "where": Query(where=(parse_where("priority=must OR owner^=a"), parse_where("title~2"))),
-    "has": Query(has=(parse_pattern("verified_by:T-1"),), lacks=(parse_pattern("depends_on"),)),
-    "text": Query(text="title decision"),
-    "walk": Query(from_id="T-1", follow=("^verified_by",), depth=3),
-    "sort": Query(type="req", sort="-title", limit=3),
-    "fields": Query(type="req", fields=("id", "owner")),
-    "count": Query(type="req", count=True),
-    "path": Query(path=("docs/tests/",)),
-}
-
-
-@pytest.mark.parametrize("name", QUERIES)
-def test_queries_find_the_same(fleet, name):
-    question = RowsQuestion(QUERIES[name])
-    found = asked(fleet, question)
-    for key, project in fleet[1].items():
-        assert found[key] == asking.rows(single(project), question)
-    assert any(one["total"] for one in found.values())
-
-
-@pytest.mark.parametrize("query", [Query(type="req"), Query(type="req", status="open")])
-def test_coverage_is_the_same(fleet, query):
-    question = CoverageQuestion(query)
-    found = asked(fleet, question)
-    for key, project in fleet[1].items():
-        assert found[key] == asking.answer(question, single(project))
+    seen = {one["rule"] for report in found.values() for one in report["violations"]}
+    assert {"unresolved-reference", "must-coverage", "suspect-edge", "conflict", "titles-are-short"} <= seen
+    run = {one["id"] for report in found.values() for one in report["rules"]}
+    assert run >= {rule.id for rule in RULES}
+    usual = Query()
+    used = {
+        name
+        for query in QUERIES.values()
+        for name in Query.__struct_fields__
+        if getattr(query, name) != getattr(usual, name)
+    }
+    assert used | NOT_ASKED == set(Query.__struct_fields__)
+    assert {FEATURE, "main"} == {branch for _, branch in found}
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_statements_give_the_same(fleet, relation):
-    place, projects = fleet
-    heads = reading.find(place, Selection()).heads
     listed = ", ".join(f'"{one.name}"' for one in RELATIONS[relation].columns)
     statement = f"select repo, branch, {listed} from {relation}"
-    found = local.sql(place, heads, statement, 100_000, asked_by=(MACHINE, USER))
-    alone = []
-    for (repo, branch), project in projects.items():
-        alone += [(repo, branch, *row) for row in project.view().rows(RELATIONS[relation].select)]
+    found = local.sql(fleet.place, fleet.heads(), statement, 100_000, asked_by=(MACHINE, USER))
+    rows = []
+    for key in fleet.sound():
+        rows += [(*key, *row) for row in fleet.single(*key).view.rows(RELATIONS[relation].select)]
     assert not found.is_cut
-    assert sorted(map(repr, found.rows)) == sorted(map(repr, alone))
+    assert sorted(map(repr, found.rows)) == sorted(map(repr, rows))
     assert found.columns[:3] == ["repo", "branch", RELATIONS[relation].columns[0].name]
+    assert {one.repo for one in found.failures} == fleet.damaged
+
+
+@pytest.mark.slow
+@needs_ray
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_of_ray_answer_what_this_process_does(fleet, workers):
+    heads = fleet.heads()
+    with ray_engine.started(RayOptions(workers, shard=max(1, COUNT // 7))) as engine:
+        for name, question in spread([*QUESTIONS.items()], 5):
+            here = list(local.ask(fleet.place, heads, question, MACHINE, USER))
+            assert msgspec.json.encode(list(engine.ask(fleet.place, heads, question, USER))) == (
+                msgspec.json.encode(here)
+            ), name
+        for statement in spread([*statements().values()], 3):
+            here = local.sql(fleet.place, heads, statement, 100_000, asked_by=(MACHINE, USER))
+            assert engine.sql(fleet.place, heads, statement, 100_000, user=USER) == here, statement
 
 
 def test_a_time_is_answered_as_of_the_last_record_before_it(fleet):
-    place, projects = fleet
-    heads = reading.find(place, Selection()).heads
-    before = max(heads, key=lambda one: one.seq)
-    project = projects[before.repo, before.branch]
-    [(instant,)] = project.view().rows("select written_at from record where seq = ?", [before.seq])
+    place = fleet.place
+    before = max((one for one in fleet.heads() if one.repo not in fleet.damaged), key=lambda one: one.seq)
+    single = fleet.single(before.repo, before.branch)
+    [(instant,)] = single.view.rows("select written_at from record where seq = ?", [before.seq])
     question = RowsQuestion(Query(type="req"), instant)
     [found] = local.ask(place, [before], question, MACHINE, USER)
-    assert found.value == asking.rows(single(project), question)
+    assert found.value == asking.rows(single, question)
     rows = local.sql(
         place, [before], "select id from entity order by id", 1000, before=instant, asked_by=(MACHINE, USER)
     )
-    past = asking.rows(single(project), RowsQuestion(Query(), instant))
+    past = asking.rows(single, RowsQuestion(Query(), instant))
     assert [row[0] for row in rows.rows] == sorted(one["id"] for one in past["rows"])
 
 
@@ -203,8 +151,7 @@ def test_a_time_is_answered_as_of_the_last_record_before_it(fleet):
     ],
 )
 def test_a_statement_that_does_not_only_read_the_fleet_is_refused(fleet, statement):
-    place, _ = fleet
-    heads = reading.find(place, Selection()).heads[:1]
+    place, heads = fleet.place, fleet.heads()[:1]
     with pytest.raises(InvalidQuery, match="refused"):
         local.sql(place, heads, statement, 10, asked_by=(MACHINE, USER))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import shutil
 import threading
@@ -10,16 +11,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kbcore import __version__
 from kbcore.clock import SystemClock
 from kbcore.errors import FormatTooNew, InvalidQuery, StorageError, Unavailable
 from kbcore.fleet import exporting, head
 from kbcore.fleet.exporting import ExportRequest, name_of
 from kbcore.fleet.place import FolderPlace, UrlPlace, read_part
+from kbcore.share.unshared import find_unshared
 from kbcore.store import branches
 from kbcore.store.write_request import Author
 from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.database import scratch_folder
-from kbcore.view.parquet import KINDS, open_parts
+from kbcore.view.parquet import KINDS, database_of_parts, open_parts
 from tests.support.disk.faultfs import Crash, CrashingFs, FailingFs, NoSyncFs
 from tests.support.effort.scale import spread
 from tests.support.repository.project import Project, req
@@ -56,7 +59,7 @@ def rows(place, sql, repo="acme/one", branch="main"):
             Path(name).write_bytes(read_part(place, part))
             paths[part.kind].append(name)
         basis = msgspec.structs.replace(Basis, seq=found.seq)
-        with open_parts(paths, basis, [folder]) as view:
+        with contextlib.closing(database_of_parts()) as shared, open_parts(shared, paths, basis) as view:
             return view.rows(sql)
 
 
@@ -245,6 +248,44 @@ def test_what_is_not_shared_is_not_exported(project, folder):
     before = files_in(folder)
     assert not export(project, place).is_new
     assert files_in(folder) == before
+
+
+def test_a_refresh_judges_new_changes_alone_until_one_is_withheld(project, folder):
+    project.write({".kb/config.json": '{"share": {"mode": "ask", "actors": ["ann"]}}'})
+    ann, eve = Author("ann", "cli", "t"), Author("eve", "cli", "t")
+
+    def adr(author, key, **said):
+        project.apply(author=author, entities=[{"id": key, "type": "adr", "status": "accepted", **said}])
+
+    adr(ann, "ADR-1", title="One")
+    first = export(project, place_of(folder)).head
+    assert (first.kb, first.has_history) == (__version__, True)
+    adr(ann, "ADR-2", title="Two")
+    asked = [one.seq for one in find_unshared(project.workspace(), "main", since=first.seq)]
+    assert asked == [first.seq + 1]
+    second = export(project, place_of(folder))
+    assert (second.head.has_history, second.left_out) == (True, 0)
+    assert second.head.parts[: len(first.parts)] == first.parts
+    adr(eve, "ADR-1", title="One", tags=[MARKER])
+    third = export(project, place_of(folder))
+    assert (third.head.has_history, third.left_out) == (False, 1)
+    assert rows(place_of(folder), "select id, tags from node order by id") == [("ADR-1", []), ("ADR-2", None)]
+    assert not any(MARKER.encode() in content for content, _ in files_in(folder).values())
+    adr(ann, "ADR-3", title="Three")
+    fourth = export(project, place_of(folder))
+    assert (fourth.head.has_history, fourth.left_out) == (False, 1)
+    assert len(rows(place_of(folder), IDS)) == 3
+
+
+def test_what_was_judged_by_a_type_is_judged_again_when_a_document_changes_the_type(project, folder):
+    project.write({".kb/config.json": '{"share": {"mode": "ask", "types": ["req"]}}'})
+    project.sync({"docs/requirements/1.md": req("X-1")})
+    project.apply(entities=[{"id": "X-1", "type": "req", "metadata": {"note": "of a client"}}])
+    project.apply(entities=[{"id": "X-1", "metadata": {"note": MARKER}}])
+    assert export(project, place_of(folder)).head.has_history
+    project.sync({"docs/requirements/1.md": None, "docs/tests/1.md": req("X-1")})
+    assert not export(project, place_of(folder)).head.has_history
+    assert MARKER not in repr(rows(place_of(folder), "select * from node"))
 
 
 @pytest.mark.parametrize("how", ["missing", "cut", "flipped"])

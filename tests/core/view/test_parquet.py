@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.view import table_creation
 from kbcore.view.database import scratch_folder
-from kbcore.view.parquet import KINDS, PartWriter, open_parts
+from kbcore.view.parquet import KINDS, PartWriter, database_of_parts, open_parts
 from kbcore.view.tables import ELEMENTS, RECORD
 from tests.support.generators.histories import laws, records
 from tests.support.repository.stores import Stored
@@ -43,9 +45,11 @@ def fingerprint(view, since=None):
     return found
 
 
-def opened(view, parts, folder):
+@contextlib.contextmanager
+def opened(view, parts):
     paths = {kind: [path for one, path in parts if one == kind] for kind in KINDS}
-    return open_parts(paths, view.basis, [folder])
+    with contextlib.closing(database_of_parts()) as shared, open_parts(shared, paths, view.basis) as found:
+        yield found
 
 
 @laws(60)
@@ -63,7 +67,7 @@ def test_parts_of_any_history_written_at_any_records_are_the_view(history, break
                 since = view.seq
         view = stored.view()
         assert known == fingerprint(view)
-        with opened(view, parts, folder) as other:
+        with opened(view, parts) as other:
             assert content(other) == content(view)
             assert fingerprint(other) == known
         stored.close()
@@ -84,3 +88,22 @@ def test_a_fingerprint_does_not_depend_on_when_and_in_which_records_facts_were_s
     assert fingerprint(one.view()) == fingerprint(other.view()) != fingerprint(third.view())
     for stored in (one, other, third):
         stored.close()
+
+
+def test_branches_that_are_opened_one_after_the_other_know_nothing_of_each_other(tmp_path):
+    from kbcore.model.record import PutNode
+
+    with scratch_folder() as folder, contextlib.closing(database_of_parts()) as shared:
+        for number in range(3):
+            stored = Stored(tmp_path / str(number))
+            stored.commit([PutNode(id=f"REQ-{number}", base=0, set={"type": "req", "title": str(number)})])
+            view = stored.view()
+            parts = written(view, folder, number, 0)
+            paths = {kind: [path for one, path in parts if one == kind] for kind in KINDS}
+            with open_parts(shared, paths, view.basis) as other:
+                assert content(other) == content(view)
+                assert other.rows("select count(*) from information_schema.tables where table_name = 'held'") == [(0,)]
+                other.cursor().hold("held", {"id": "VARCHAR"}, None, [{"id": str(number)}])
+            with pytest.raises(ZeroDivisionError), open_parts(shared, paths, view.basis):
+                raise ZeroDivisionError
+            stored.close()

@@ -35,6 +35,8 @@ _WORDS: Final = {
     "MAX_CONTEXT_TOKENS": "tokens of its budget",
     "HOOK_TOKENS": "tokens that `kb prime --hook` says",
     "MAX_DRAWN_EDGES": "edges that one `kb graph` draws",
+    "MAX_FLEET_SHARD": "branches that `kb fleet --shard` has one worker ask at once",
+    "MAX_FLEET_WORKERS": "workers of `kb fleet --workers`",
     "MAX_ID_CHARS": "an id",
     "MAX_NAME_CHARS": "the name of a type, an edge, a kind, an attribute or a rule",
     "MAX_CHANGESET_ID_CHARS": "a `changeset_id`",
@@ -144,6 +146,7 @@ _NO_LIMITS: Final = {
     "MAX_RULE_TIME_S": "the most that `ruleTimeLimitSeconds` takes",
     "DEFAULT_PAGE_ROWS": "rows of a page when nobody says how many",
     "DEFAULT_SECTION_ROWS": "entities of a section when nobody says how many",
+    "FLEET_SHARD": "the default of `--shard`",
     "LOCK_WAIT_S": "the default of `lockWaitSeconds`",
 }
 
