@@ -127,7 +127,7 @@ def test_of_two_packs_that_redact_different_things_in_one_git_keeps_both(ann: Cl
     assert len(found) == 2
     ann.close()
     for words in [words for one in found for words in commands_in(for_shell(one.remedy))]:
-        ran = run_kb(ann.root, *words, env=environment({"KB_ACTOR": "ann"}))
+        ran = run_kb(ann.root, *words, "--yes", env=environment({"KB_ACTOR": "ann"}))
         assert ran.status == 0, ran.err
     assert [path for text in (SECRET, OTHER) for path in files_with(text, ann.root / ".kb")] == []
     ann.commit("as the doctor said")

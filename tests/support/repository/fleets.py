@@ -58,8 +58,9 @@ QUERIES: Final = {
     "path": Query(path=("docs/tests/",)),
 }
 """Every filter, and what shapes an answer."""
-NOT_ASKED: Final = {"at", "cursor", "paths"}
-"""Members of a query that a fleet has another way for: ``before``; there are no pages; ``path`` sets it."""
+NOT_ASKED: Final = {"at", "cursor", "owned", "paths"}
+"""Members of a query that a fleet has another way for: ``before``; there are no pages, and no owners of files; ``path``
+sets the last one."""
 
 
 class Fleet(NamedTuple):
