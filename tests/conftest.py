@@ -46,6 +46,7 @@ HOME = os.environ["HOME"]
 use_hooks_in_files()
 
 SLOW_FOLDERS = (
+    "cli/prolog",
     "cli/ui",
     "core/checks/introduced",
     "core/kip/sleep",
@@ -60,7 +61,7 @@ SLOW_FILES = {
         "against agent_hook agents branches check check_reports clauses completion coverage demo "
         "editing export_formats former_ids gc "
         "git_commands git_setups history hook hook_note ids impact kip lost_stores masked_secrets merge new "
-        "permissions points prime private_writers program prolog prove push_fetch redact renaming results share "
+        "permissions points prime private_writers program prove push_fetch redact renaming results share "
         "share_doctor share_hook share_pack share_private shared_writers signals sleep sources startup terminal undo "
         "uninstall upkeep watch without_prolog"
     ),

@@ -43,6 +43,13 @@ def engine(request, user):
     return found
 
 
+@pytest.fixture
+def any_engine(user):
+    """One Prolog engine, whichever this machine has."""
+    for name, value in engine_variables("auto").items():
+        user.setenv(name, value)
+
+
 @pytest.fixture(scope="session")
 def models(tmp_path_factory) -> Path:
     """Repositories made once, of which tests get copies: plain, with KB set up, and with documents taken in.
