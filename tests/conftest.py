@@ -58,12 +58,12 @@ SLOW_FOLDERS = (
 SLOW_FILES = {
     ".": "benchmarks",
     "cli": (
-        "against agent_hook agents branches check check_reports clauses completion coverage demo "
+        "against agent_hook agents branches check check_reports clauses completion coverage demo diff "
         "editing export_formats former_ids gc "
-        "git_commands git_setups history hook hook_note ids impact kip lost_stores masked_secrets merge new "
+        "git_commands git_setups history hook hook_note ids impact kip log lost_stores masked_secrets merge new "
         "permissions points prime private_writers program prove push_fetch redact renaming results share "
-        "share_doctor share_hook share_pack share_private shared_writers signals sleep sources startup terminal undo "
-        "uninstall upkeep watch without_prolog"
+        "share_doctor share_hook share_pack share_private shared_writers show signals sleep sources startup terminal "
+        "undo uninstall upkeep watch without_prolog"
     ),
     "cli/dml": "check compile_program run tools",
     "core/editing": "renamed_files renamed_suspects renaming",
