@@ -80,7 +80,9 @@ SLOW_FILES = {
     "core/store": "branch_store concurrency facts_export_missing plans_ahead publishing readers worktree_stores",
     "core/store/branches": "lost made_again moves new_epochs put_away renames seen_gone settling slow_git trash views",
     "core/store/history": "compare reach undo_laws undo_renames",
-    "core/sync": "file_status moved_symbols overlay searching shared_changes touched workers",
+    "core/sync": (
+        "file_status moved_symbols overlay overlay_notices overlay_search searching shared_changes touched workers"
+    ),
     "core/view": "claim_filling equivalence key_filter large sandbox scratch_copy time_bounds",
     "docs": "console_blocks",
     "mcp": (
