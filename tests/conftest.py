@@ -46,6 +46,7 @@ HOME = os.environ["HOME"]
 use_hooks_in_files()
 
 SLOW_FOLDERS = (
+    "cli/check",
     "cli/prolog",
     "cli/ui",
     "core/checks/introduced",
@@ -58,8 +59,7 @@ SLOW_FOLDERS = (
 SLOW_FILES = {
     ".": "benchmarks",
     "cli": (
-        "against agent_hook agents branches check check_reports clauses completion coverage demo diff "
-        "editing export_formats former_ids gc "
+        "agent_hook agents branches clauses completion coverage demo diff editing export_formats former_ids gc "
         "git_commands git_setups history hook hook_note ids impact kip log lost_stores masked_secrets merge new "
         "permissions points prime private_writers program prove push_fetch redact renaming results share "
         "share_doctor share_hook share_pack share_private shared_writers show signals sleep sources startup terminal "
