@@ -54,6 +54,7 @@ SLOW_FOLDERS = (
     "core/logic/engine",
     "core/watch",
     "fault",
+    "mcp/logic",
     "share",
 )
 SLOW_FILES = {
@@ -87,7 +88,7 @@ SLOW_FILES = {
     "docs": "console_blocks",
     "mcp": (
         "branches call_queue check concurrency conformance damage extras former_ids history interruption listing "
-        "logic logic_servers messages_not_read planted program_tools progress prompts query resolving sharing "
+        "messages_not_read planted program_tools progress prompts query resolving sharing "
         "sleeping startup streams subscriptions writing"
     ),
 }
