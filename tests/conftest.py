@@ -46,6 +46,8 @@ HOME = os.environ["HOME"]
 use_hooks_in_files()
 
 SLOW_FOLDERS = (
+    "cli/check",
+    "cli/prolog",
     "cli/ui",
     "core/checks/introduced",
     "core/kip/sleep",
@@ -53,21 +55,21 @@ SLOW_FOLDERS = (
     "core/maintenance/redaction",
     "core/watch",
     "fault",
+    "mcp/logic",
     "share",
 )
 SLOW_FILES = {
     ".": "benchmarks",
     "cli": (
-        "against agent_hook agents branches check check_reports clauses completion coverage demo "
-        "editing export_formats former_ids gc "
-        "git_commands git_setups history hook hook_note ids impact kip lost_stores masked_secrets merge new "
-        "permissions points prime private_writers program prolog prove push_fetch redact renaming results share "
-        "share_doctor share_hook share_pack share_private shared_writers signals sleep sources startup terminal undo "
-        "uninstall upkeep watch without_prolog"
+        "agent_hook agents branches clauses completion coverage demo diff editing export_formats former_ids gc "
+        "git_commands git_setups history hook hook_note ids impact kip log lost_stores masked_secrets merge new "
+        "permissions points prime private_writers program prove push_fetch redact renaming results share "
+        "share_doctor share_hook share_pack share_private shared_writers show signals sleep sources startup terminal "
+        "undo uninstall upkeep watch without_prolog"
     ),
     "cli/dml": "check compile_program run tools",
     "core/editing": "renamed_files renamed_suspects renaming",
-    "core/dml": "check compiling openai_model openai_programs shipped",
+    "core/dml": "check compiling openai_failures openai_key openai_model openai_programs shipped",
     "core/kip": "unrecorded",
     "core/kip/kml": "contested dry_run export export_laws",
     "core/logic": "large_clauses reading_laws",
@@ -81,12 +83,14 @@ SLOW_FILES = {
     "core/store": "branch_store concurrency facts_export_missing plans_ahead publishing readers worktree_stores",
     "core/store/branches": "lost made_again moves new_epochs put_away renames seen_gone settling slow_git trash views",
     "core/store/history": "compare reach undo_laws undo_renames",
-    "core/sync": "file_status moved_symbols overlay searching shared_changes touched workers",
+    "core/sync": (
+        "file_status moved_symbols overlay overlay_notices overlay_search searching shared_changes touched workers"
+    ),
     "core/view": "claim_filling equivalence key_filter large sandbox scratch_copy time_bounds",
     "docs": "console_blocks",
     "mcp": (
         "branches call_queue check concurrency conformance damage extras former_ids history interruption listing "
-        "logic logic_servers messages_not_read planted program_tools progress prompts query resolving sharing "
+        "messages_not_read planted program_tools progress prompts query resolving sharing "
         "sleeping startup streams subscriptions writing"
     ),
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kbcli import app
+from tests.cli.history import three_records
 from tests.support.logic.engines import ENGINES, engine_variables
 from tests.support.processes.cli import DOCUMENTS, Ran, environment, worded, write
 from tests.support.repository.places import STORES_NAME
@@ -41,6 +42,13 @@ def engine(request, user):
     for name, value in found.items():
         user.setenv(name, value)
     return found
+
+
+@pytest.fixture
+def any_engine(user):
+    """One Prolog engine, whichever this machine has."""
+    for name, value in engine_variables("auto").items():
+        user.setenv(name, value)
 
 
 @pytest.fixture(scope="session")
@@ -122,3 +130,9 @@ def ready(models, root) -> Path:
 def synced(models, root) -> Path:
     """The repository with two requirements and a test taken in."""
     return shutil.copytree(models / "synced", root, symlinks=True, dirs_exist_ok=True)
+
+
+@pytest.fixture
+def recorded(grown) -> Path:
+    """The repository with three records: a sync, a changeset, and a sync that changes one field."""
+    return grown(three_records)

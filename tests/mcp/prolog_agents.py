@@ -113,6 +113,11 @@ def prolog_agent(
         yield PrologAgent(agent, root)
 
 
+def statuses(answer: Mapping[str, Any]) -> list[str]:
+    """Return the status of each clause of an answer."""
+    return [one["status"] for one in answer["outcomes"]]
+
+
 def engine_pids(root: Path) -> list[int]:
     """Return the processes of the engines of the servers of a repository."""
     processes = {int(entry.name): _words(entry) for entry in Path("/proc").glob("[0-9]*")}

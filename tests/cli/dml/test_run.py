@@ -27,13 +27,6 @@ WRITE = """agent_main(Id) :-
 
 
 @pytest.fixture
-def any_engine(user):
-    """One engine, whichever this machine has."""
-    for name, value in engine_variables("auto").items():
-        user.setenv(name, value)
-
-
-@pytest.fixture
 def dml(any_engine, kb, tmp_path):
     """Run a program outside of every repository; its text is given on the way."""
     folder = tmp_path / "plain"

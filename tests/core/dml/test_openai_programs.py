@@ -13,6 +13,7 @@ import pytest
 
 from kbcore.dml import Budget, Event, OpenAIModel, Retries, Run, run_dml
 from tests.support.models.chat_server import CANARY, ChatServer, Raw, Reset, Said, error
+from tests.support.models.openai_models import TRANSPORTS
 
 RESEARCH = """
 tool(double(Number, Twice), "Double a number.") :- Twice is Number * 2.
@@ -23,15 +24,8 @@ agent_main(Topic) :-
     task("Double {Found}.", integer(Twice)),
     answer("{Topic}: {Found}, twice that is {Twice}.").
 """
+pytestmark = pytest.mark.usefixtures("no_proxy")
 SUCCESS = ("finish", {"success": True})
-TRANSPORTS = pytest.mark.parametrize("streams", [False, True], ids=["json", "stream"])
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
 
 
 def result(name: str, value: Any) -> tuple[str, dict[str, Any]]:

@@ -2,60 +2,28 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbcore.errors import InvalidQuery
 from kbcore.model.graph import Link, Node
-from kbcore.query import Query
 from kbcore.store.history.undo import rollback
 from kbcore.store.pool import Machine
-from kbcore.sync import noop_cache, pending
-from kbcore.sync.overlay import FileState, WorktreeFiles
-from kbcore.sync.pending import find_pending
-from kbcore.sync.searching import search
-from kbcore.view import text_index
-from kbcore.view.cache_files import TEXT, VIEW
+from kbcore.sync import noop_cache
+from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.view import View
-from kbcore.watch import inotify
 from kbcore.watch.changed_paths import listen
+from tests.core.sync.overlays import FIRST, SECOND, ask, titles
 from tests.support.disk.faultfs import NoSyncFs
 from tests.support.effort.scale import tries
 from tests.support.repository.clocks import PatientClock
-from tests.support.repository.places import caches_at
 from tests.support.repository.project import AUTHOR, Project, req
 from tests.support.repository.repos import git, run_git
-
-FIRST, SECOND = "docs/requirements/1.md", "docs/requirements/2.md"
-TIME_S = 60.0
-
-
-@pytest.fixture(params=["listening", "looking"])
-def files(request: pytest.FixtureRequest) -> Iterator[WorktreeFiles]:
-    """The files of a worktree, with and without the system's notices of changes."""
-    found = WorktreeFiles(listen if request.param == "listening" else None)
-    yield found
-    found.close()
-
-
-def ask(
-    project: Project, files: WorktreeFiles, use: Callable[[View], object] = lambda _: None
-) -> tuple[object, FileState]:
-    return files.read(project.workspace(), "main", lambda view, state: (use(view), state), time_s=TIME_S)
-
-
-def titles(project: Project, files: WorktreeFiles) -> tuple[dict[str, str], str, int | None]:
-    """Return the titles of all entities by id, and how the answer relates to the files."""
-    found, state = ask(project, files, lambda view: dict(view.rows("select id, title from node order by id")))
-    return found, state.freshness, state.pending_files  # type: ignore[return-value]
 
 
 def test_files_that_were_never_recorded_are_in_the_answer_and_nothing_is_written(project, files):
@@ -115,25 +83,6 @@ def test_what_clients_write_meanwhile_is_in_the_answer_too(project, files):
     assert titles(project, files)[1] == "overlay"
     project.apply(entities=[{"id": "T-1", "type": "test", "title": "Test", "status": "open"}])
     assert titles(project, files) == ({"REQ-1": "Eins", "T-1": "Test"}, "overlay", 1)
-
-
-@pytest.mark.skipif(not inotify.IS_AVAILABLE, reason="this system does not tell of changes")
-def test_after_a_record_of_a_client_no_file_is_looked_at_that_the_system_tells_nothing_of(project, monkeypatch):
-    project.sync({FIRST: req("REQ-1", title="One")})
-    files = WorktreeFiles(listen)
-    try:
-        ask(project, files)
-        looked = []
-        monkeypatch.setattr(pending, "find_pending", lambda *given: looked.append(given) or find_pending(*given))
-        for number in range(3):
-            project.apply(entities=[{"id": f"T-{number}", "type": "test", "title": "Test", "status": "open"}])
-            assert titles(project, files)[1:] == ("current", 0)
-        assert not looked
-        project.write({FIRST: req("REQ-1", title="Eins")})
-        assert titles(project, files)[1:] == ("overlay", 1)
-        assert len(looked) == 1
-    finally:
-        files.close()
 
 
 def test_a_record_that_undoes_a_sync_leaves_its_file_pending(project, files):
@@ -294,128 +243,6 @@ def test_a_link_that_comes_later_is_looked_through_each_time_as_well(project, fi
     assert titles(project, files)[0] == {"REQ-1": "One", "REQ-2": "Two"}
     project.write({"elsewhere/2.md": req("REQ-2", title="Zwei")})
     assert titles(project, files)[0] == {"REQ-1": "One", "REQ-2": "Zwei"}
-
-
-def test_a_folder_that_cannot_be_listened_to_is_looked_into(project, monkeypatch):
-    project.sync({FIRST: req("REQ-1", title="One")})
-    files = WorktreeFiles(listen)
-    try:
-        ask(project, files)
-
-        def refuse(*_: object) -> bool:
-            raise OSError(errno.ENOSPC, "no more watches")
-
-        monkeypatch.setattr(inotify.Listener, "_listen_to", refuse)
-        project.write({"docs/requirements/new/3.md": req("REQ-3", title="Three")})
-        for _ in range(2):
-            assert titles(project, files) == ({"REQ-1": "One", "REQ-3": "Three"}, "overlay", 1)
-    finally:
-        files.close()
-
-
-def test_what_the_system_does_not_tell_of_is_found_after_a_while(project):
-    clock = PatientClock()
-    project.machine = Machine(NoSyncFs(), clock, project.machine.env)
-    project.sync({FIRST: req("REQ-1", title="One")})
-    (project.root / "other").hardlink_to(project.root / FIRST)
-    files = WorktreeFiles(listen)
-    try:
-        ask(project, files)
-        (project.root / "other").write_text(req("REQ-1", title="Eins"))
-        clock.sleep(90)
-        assert titles(project, files)[0] == {"REQ-1": "Eins"}
-    finally:
-        files.close()
-
-
-def test_a_page_goes_on_in_the_same_state_or_says_why_not(project, files):
-    project.sync({f"docs/requirements/{n}.md": req(f"REQ-{n}") for n in range(1, 6)})
-    project.write({FIRST: req("REQ-1", title="Eins")})
-    workspace, store = project.workspace(), project.workspace().store("main")
-
-    def page(cursor: str):
-        def use(view: View, state: FileState):
-            return search(workspace, store, "main", view, Query(type="req", limit=2, cursor=cursor))
-
-        return files.read(workspace, "main", use, time_s=TIME_S)
-
-    first = page("")
-    assert [node.id for node in page(first.next_cursor).entities] == ["REQ-3", "REQ-4"]
-    project.write({SECOND: req("REQ-2", title="Zwei")})
-    with pytest.raises(InvalidQuery, match="have changed since the first page"):
-        page(first.next_cursor)
-
-
-@pytest.mark.sliced(1)
-def test_a_text_is_found_in_what_files_say_and_the_kept_index_holds_records_alone(project, files):
-    project.sync({FIRST: req("REQ-1", title="One")})
-    workspace, store = project.workspace(), project.workspace().store("main")
-
-    def found(text: str) -> list[str]:
-        def use(view: View, state: FileState) -> list[str]:
-            return [node.id for node in search(workspace, store, "main", view, Query(text=text)).entities]
-
-        return files.read(workspace, "main", use, time_s=TIME_S)
-
-    assert found("one") == ["REQ-1"]
-    project.write({f"docs/requirements/{n}.md": req(f"REQ-{n}", title=f"Walrus {n}") for n in range(100, 160)})
-    assert len(found("walrus")) == 50
-    for n in range(100, 160):
-        project.write({f"docs/requirements/{n}.md": None})
-    assert found("walrus") == []
-    other = Project(project.root, is_new=False)
-    try:
-        assert store.read(lambda view: search(workspace, store, "main", view, Query(text="walrus")).total) == 0
-        again = other.workspace().store("main")
-        assert again.read(lambda view: search(other.workspace(), again, "main", view, Query(text="walrus")).total) == 0
-    finally:
-        other.close()
-
-
-@pytest.mark.sliced(1)
-@pytest.mark.parametrize("memory_bytes", [1 << 40, 0], ids=["small", "large"])
-def test_every_overlay_is_searched_beside_the_one_index_of_the_records(project, files, monkeypatch, memory_bytes):
-    monkeypatch.setattr(text_index, "_MEMORY_BYTES", memory_bytes)
-    project.sync({FIRST: req("REQ-1", title="One")})
-    workspace, store = project.workspace(), project.workspace().store("main")
-    folder = caches_at(project.root) / "main"
-
-    def found(text: str) -> list[str]:
-        def use(view: View, state: FileState) -> list[str]:
-            assert state.freshness == "overlay"
-            names = [node.id for node in search(workspace, store, "main", view, Query(text=text)).entities]
-            places = {name: file for _, name, file in store.texts.index(view, None, list).rows("pragma database_list")}
-            assert bool(places["main"]) == (not memory_bytes)
-            return names
-
-        return files.read(workspace, "main", use, time_s=TIME_S)
-
-    kept = set()
-    for word in ("ashore", "afloat", "asleep"):
-        project.write({SECOND: req("REQ-2", title=f"Walrus {word}")})
-        assert found("walrus") == ["REQ-2"]
-        assert found(word) == ["REQ-2"]
-        assert {one.name for one in folder.iterdir() if one.is_file()} - {VIEW} == {TEXT}
-        kept.add((folder / TEXT).stat().st_ino)
-    assert text_index.inspect(str(folder / TEXT)) == (1, 1)
-    assert len(kept) == 1
-
-
-@pytest.mark.skipif(not inotify.IS_AVAILABLE, reason="this system does not tell of changes")
-def test_only_files_that_the_system_tells_of_are_looked_at(project):
-    project.sync({FIRST: req("REQ-1", title="One"), SECOND: req("REQ-2", title="Two")})
-    files = WorktreeFiles(listen)
-    try:
-        ask(project, files)
-        # The system does not tell of a change through another name of a file.
-        (project.root / "other").hardlink_to(project.root / SECOND)
-        ask(project, files)
-        (project.root / "other").write_text(req("REQ-2", title="Six"))
-        project.write({FIRST: req("REQ-1", title="Eins")})
-        assert titles(project, files) == ({"REQ-1": "Eins", "REQ-2": "Two"}, "overlay", 1)
-        assert titles(project, WorktreeFiles()) == ({"REQ-1": "Eins", "REQ-2": "Six"}, "overlay", 2)
-    finally:
-        files.close()
 
 
 def test_readers_in_many_threads_see_each_change_that_was_saved_before_they_asked(project, files):

@@ -26,6 +26,8 @@ DOCUMENTS = {
     "docs/requirements/logout.md": LOGOUT,
     "docs/tests/login.md": LOGIN_TEST,
 }
+WINE = "likes(ann, X) :- wine(X).\nwine(red).\nwine(white).\n"
+"""Clauses of Prolog."""
 
 
 def worded(text: str) -> str:
