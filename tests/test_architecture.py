@@ -53,7 +53,7 @@ FLOORS = {
         messages
         invocation
         views
-        input check kip prolog demo
+        input check fleet kip prolog demo
         dml prove
         commands
         app
