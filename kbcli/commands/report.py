@@ -27,7 +27,10 @@ def run(
     since: Annotated[
         str, typer.Option("--since", metavar="POINT", help="Also show what changed since then.", show_default=False)
     ] = "",
-    format_: Annotated[Literal["html", "md", "json"], typer.Option("--format", help="Output format.")] = "html",
+    format_: Annotated[
+        Literal["html", "md", "json"] | None,
+        typer.Option("--format", help="Output format.  [default: by the ending of FILE, else html]"),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is no report.")] = False,
 ) -> None:
     """Write the state of the branch as one HTML file: coverage, requirements, violations, conflicts and all entities.
@@ -43,7 +46,7 @@ def run(
 
     session = session_of(ctx)
     refuse_empty(ctx)
-    check_format(format_, {"html", "json"}, is_json=session.output.is_json)
+    check_format(format_, {None, "json"}, is_json=session.output.is_json)
     opened = session.open_to_read()
     of_files = opened.code_owners()
     report, files = opened.read(lambda view: _read(opened, view, since, of_files), time_s=FILES_CHECK_S)
@@ -52,7 +55,8 @@ def run(
     if session.output.is_json:
         session.output.document(report.as_json() | files.as_json())
         return
-    _write(session, opened, report, out, format_, force=force)
+    by_ending = next((name for name, ending in _SUFFIXES.items() if out.endswith(ending)), "html")
+    _write(session, opened, report, out, format_ or by_ending, force=force)
     session.show_files(opened.branch, files)
 
 

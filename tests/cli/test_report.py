@@ -100,6 +100,16 @@ def test_stored_text_of_every_kind_is_only_text(kb, synced):
         assert shown in page.texts["requirements"]
 
 
+def test_the_ending_of_a_file_decides_the_format_where_none_is_named(kb, synced):
+    for name in ("r.md", "r.json", "r.html", "named.md"):
+        assert kb("report", "--out", name, *(("--format", "html") if name == "named.md" else ())).status == 0
+
+    assert (synced / "r.md").read_text("utf-8").startswith("# ")
+    assert json.loads((synced / "r.json").read_text("utf-8"))["branch"] == "main"
+    for name in ("r.html", "named.md"):
+        assert (synced / name).read_text("utf-8").startswith("<!doctype html>")
+
+
 def test_a_folder_gets_the_report_and_a_badge_and_both_are_replaced_by_the_next_ones(kb, synced):
     for _ in range(2):
         ran = kb("report")
