@@ -133,7 +133,7 @@ def _write_workflow(laid: Laid, *, pages: bool) -> WrittenWorkflow:
         raise InvalidQuery(
             "A bare repository has no files, so that no workflow was written.", hint="Use a clone of it."
         )
-    with explained(repo.worktree / PLACE, "writing"):
+    with explained(repo.worktree / PLACE, "write"):
         return write_workflow(repo.worktree, laid.workspace.default_branch, pages=pages)
 
 
