@@ -257,6 +257,13 @@ def test_the_port_of_another_program_is_not_taken(root, user):
         assert app.main(["ui", "--no-open", "--port", str(port)]) == 2
 
 
+def test_a_port_that_cannot_be_is_refused_with_what_leaving_it_out_means(root, user, capsys):
+    user.chdir(root)
+
+    assert app.main(["ui", "--no-open", "--port", "70000"]) == 2
+    assert "Leave it out for any that is free." in capsys.readouterr().err
+
+
 def test_the_file_that_leads_to_the_explorer_is_for_its_user_alone():
     place = write_opening_page("http://127.0.0.1:1/x/?token=a&b")
 
