@@ -60,7 +60,7 @@ class Server:
         return int(self._socket.getsockname()[1])
 
     def address(self) -> str:
-        """Return a new address that opens the explorer in one browser, once."""
+        """Return a new address; of all of them one opens the explorer, once."""
         return f"http://{HOST}:{self.port}{self._keys.first_place()}"
 
     def run(self) -> None:

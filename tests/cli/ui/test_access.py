@@ -70,6 +70,14 @@ def test_an_address_opens_the_explorer_once(explorer, first):
     assert explorer.opened(Cookie=explorer.cookie).status == 200
 
 
+def test_of_two_addresses_one_opens_the_explorer():
+    keys = Keys()
+    printed, opened = (keys.first_place().partition("token=")[2] for _ in range(2))
+
+    assert keys.takes(opened)
+    assert not keys.takes(printed)
+
+
 def test_opening_survives_a_link_from_another_program_or_file(explorer, first):
     assert f'content="0; url={explorer.base}/"' in first.text
 
