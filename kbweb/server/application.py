@@ -259,7 +259,7 @@ class Explorer:
             "message": error.message_for(writes=writes),
             "details": [
                 {
-                    "path": one.path,
+                    "path": "" if one.path == "$" else one.path,
                     "message": "" if error.says_first and at == 0 else one.message,
                     "hint": "" if one.hint == hint else one.hint,
                 }

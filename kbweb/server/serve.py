@@ -44,6 +44,7 @@ class Server:
             lifespan="off",
             loop="asyncio",
             log_config=None,
+            log_level="error",  # anybody on the machine can send bytes that are no request
             access_log=False,
             server_header=False,
             proxy_headers=False,

@@ -265,6 +265,13 @@ def test_the_port_of_another_program_is_not_taken(root, user):
         assert app.main(["ui", "--no-open", "--port", str(port)]) == 2
 
 
+def test_bytes_that_are_no_request_write_nothing_to_the_terminal(root):
+    with Explorer(root) as running:
+        assert running.sent(b"nonsense\r\n\r\n").startswith(b"HTTP/1.1 400")
+        running.end()
+        assert running.process.stderr.read() == b""
+
+
 def test_a_port_that_cannot_be_is_refused_with_what_leaving_it_out_means(root, user, capsys):
     user.chdir(root)
 

@@ -347,6 +347,18 @@ def test_the_words_of_an_error_are_shown_once(explorer):
 
     assert found.main.count("There is no entity type") == 1
     assert found.main.count("Did you mean") == 1
+    assert "$.type" in found.main
+
+
+def test_an_error_of_a_whole_file_names_no_place_in_it(models, tmp_path):
+    root = shutil.copytree(models / "synced", tmp_path / "repo", symlinks=True)
+    with Explorer(root) as explorer:
+        (root / ".kb/config.json").write_text("{")
+        found = explorer.get("/")
+
+    assert found.status == 400
+    assert ".kb/config.json:1: Not valid JSON" in found.main
+    assert "$" not in found.main
 
 
 @pytest.mark.parametrize(
