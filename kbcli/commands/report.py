@@ -42,6 +42,7 @@ def run(
     from kbcli.invocation.bounds import check_format
     from kbcli.invocation.points import refuse_empty
     from kbcore.errors import FilesUnknown
+    from kbcore.errors.remedies import kb
     from kbcore.limits import FILES_CHECK_S
 
     session = session_of(ctx)
@@ -51,7 +52,13 @@ def run(
     of_files = opened.code_owners()
     report, files = opened.read(lambda view: _read(opened, view, since, of_files), time_s=FILES_CHECK_S)
     if files.freshness == "unknown":
-        raise FilesUnknown(f"The files cannot be judged, so no report was written. {files.reason}")
+        records = f"{kb('ui', '--branch', opened.branch)} shows what its records say."
+        hint = (
+            "Run it again when that is over."
+            if files.is_retryable
+            else f"Run it where the branch is checked out. {records}"
+        )
+        raise FilesUnknown(f"The files cannot be judged, so no report was written. {files.reason}", hint=hint)
     if session.output.is_json:
         session.output.document(report.as_json() | files.as_json())
         return
