@@ -45,8 +45,10 @@ def entity(ask: Ask, state: State) -> Page:
         "reason": reason,
         "records_total": page.records_total,
     }
-    edges = [(one.facts["from"], one.type, one.kind, one.facts["to"]) for one in page.edges]
-    return Page("entity", key, values, Table(("from", "type", "kind", "to"), edges), picture)
+    edges = [
+        (one.facts["from"], one.type, one.kind, one.facts["to"], "yes" if one.is_proposed else "") for one in page.edges
+    ]
+    return Page("entity", key, values, Table(("from", "type", "kind", "to", "proposed"), edges), picture)
 
 
 def _picture(around: Section, start: str, ask: Ask) -> tuple[str, str]:
