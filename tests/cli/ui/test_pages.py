@@ -166,6 +166,11 @@ def test_requirements_are_filtered_by_holes_tag_and_priority(explorer):
     assert explorer.get("/requirements?lacks=nothing").status == 400
 
 
+def test_a_filter_that_leaves_no_violation_does_not_say_that_there_is_none(explorer):
+    assert explorer.get("/violations").main.count("must-coverage") > 1
+    assert "No violation matches." in explorer.get("/violations?rule=must-coverage&severity=warning").main
+
+
 def test_a_matrix_has_the_rows_of_kb_matrix(explorer, root):
     for words, query in (
         (["req", "^tests"], "type=req&edges=%5Etests"),
