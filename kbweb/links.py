@@ -55,7 +55,7 @@ class ServerLinks:
 
     def entity(self, id_: str) -> str:
         """Return the address of an entity."""
-        return self._address(f"/entity/{quote(id_, safe='')}")
+        return self._address(entity_path(id_))
 
     def record(self, seq: int) -> str:
         """Return the address of a record."""
@@ -63,6 +63,20 @@ class ServerLinks:
 
     def _address(self, path: str, **asked: str | int | Sequence[str]) -> str:
         return address(f"{self._base}{path}", {**self._kept, **asked})
+
+
+def entity_path(id_: str) -> str:
+    """Return the path of the page of an entity on the server.
+
+    Browsers take ``.`` and ``..`` out of a path, however they are escaped: the id has a slash before it there, and so
+    has an id that begins with one.
+    """
+    return f"/entity/{quote('/' + id_ if id_ in {'.', '..'} or id_.startswith('/') else id_, safe='')}"
+
+
+def id_in_path(key: str) -> str:
+    """Return the id that the path of a page names after ``/entity/``, unescaped, as ``entity_path`` writes it."""
+    return key.removeprefix("/")
 
 
 def address(path: str, words: Mapping[str, str | int | Sequence[str]]) -> str:

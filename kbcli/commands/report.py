@@ -36,7 +36,10 @@ def run(
             help="Also show a matrix: TYPE EDGE... [TYPE], as one word; may be repeated.",
         ),
     ] = None,
-    format_: Annotated[Literal["html", "md", "json"], typer.Option("--format", help="Output format.")] = "html",
+    format_: Annotated[
+        Literal["html", "md", "json"] | None,
+        typer.Option("--format", help="Output format.  [default: by the ending of FILE, else html]"),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is no report.")] = False,
 ) -> None:
     """Write the state of the branch as one HTML file: coverage, requirements, violations, conflicts and all entities.
@@ -50,13 +53,15 @@ def run(
     from kbcli.invocation.points import refuse_empty
     from kbcli.messages.options import placed
     from kbcore.errors import FilesUnknown
+    from kbcore.errors.remedies import kb
     from kbcore.limits import FILES_CHECK_S
     from kbweb.report import MAX_PAGES
 
     session = session_of(ctx)
     refuse_empty(ctx)
-    check_format(format_, {"html", "json"}, is_json=session.output.is_json)
+    check_format(format_, {None, "json"}, is_json=session.output.is_json)
     opened = session.open_to_read()
+    format_ = format_ or next((name for name, ending in _SUFFIXES.items() if out.endswith(ending)), "html")
     # Pages of more entities do not fit into one file, which is seen before they are read.
     max_pages = MAX_PAGES if format_ == "html" and not session.output.is_json else 0 if format_ == "md" else None
     with placed(session.output, dict.fromkeys(("type", "steps", "to"), "--matrix")):
@@ -64,7 +69,13 @@ def run(
             lambda view: _read(opened, view, since, matrix or (), max_pages), time_s=FILES_CHECK_S
         )
     if files.freshness == "unknown":
-        raise FilesUnknown(f"The files cannot be judged, so no report was written. {files.reason}")
+        records = f"{kb('ui', '--branch', opened.branch)} shows what its records say."
+        hint = (
+            "Run it again when that is over."
+            if files.is_retryable
+            else f"Run it where the branch is checked out. {records}"
+        )
+        raise FilesUnknown(f"The files cannot be judged, so no report was written. {files.reason}", hint=hint)
     if session.output.is_json:
         session.output.document(report.as_json() | files.as_json())
         return

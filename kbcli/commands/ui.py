@@ -39,7 +39,7 @@ def run(
 
     session, ending = session_of(ctx), Deadline()
     if port:
-        check_bounds("--port", port, _MAX_PORT, 0)
+        check_bounds("--port", port, _MAX_PORT, "any that is free")
     session.open_to_read()
     place = Place(session.start, session.named_branch, session.machine, session.author, session.git_places)
     server = Server(place, port, _reporting(session), writes=write)

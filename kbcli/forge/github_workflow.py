@@ -23,6 +23,8 @@ Action = Literal["created", "updated", "kept", "changed"]
 
 _HEAD: Final = "# Written by `kb init --github`, which leaves it alone once it was changed. sha256 of the rest: "
 _FIRST_LINE: Final = re.compile(re.escape(_HEAD) + r"([0-9a-f]{64})\n")
+_SPECIAL: Final = re.compile(r"[*?+!\[\]]")
+"""The characters that are no text in a filter of branches."""
 _CHECK: Final = """\
 name: KB
 on:
@@ -109,7 +111,7 @@ def workflow_text(branch: str, *, pages: bool, fleet: bool = False) -> str:
 
     With ``fleet`` it exports what was pushed to a place on S3.
     """
-    quoted = msgspec.json.encode(branch).decode()  # a JSON text is one of YAML
+    quoted = msgspec.json.encode(_SPECIAL.sub(r"\\\g<0>", branch)).decode()  # a JSON text is one of YAML
     extra, step = (",s3", _FLEET) if fleet else ("", "")
     rest = _CHECK.format(branch=quoted, version=__version__, extra=extra, fleet=step) + (_PAGES if pages else "")
     return f"{_HEAD}{_digest(rest)}\n{rest}"
@@ -118,7 +120,7 @@ def workflow_text(branch: str, *, pages: bool, fleet: bool = False) -> str:
 def write_workflow(root: Path, branch: str, *, pages: bool, fleet: bool = False) -> WrittenWorkflow:
     """Write the file below the top of a worktree, unless somebody changed it. Raises: ``OSError``."""
     path, text = root / PLACE, workflow_text(branch, pages=pages, fleet=fleet)
-    before = path.read_text("utf-8", "replace") if path.exists() else None
+    before = path.read_text("utf-8", "replace") if path.exists() else "" if path.is_symlink() else None
     if before == text:
         return WrittenWorkflow(PLACE, "kept")
     if before is not None and not _is_own(before):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kbcli.terminal.output import Output
 
 
-def check_bounds(option: str, value: int, most: int, default: int) -> None:
+def check_bounds(option: str, value: int, most: int, default: int | str) -> None:
     """Refuse a number that is not from 1 to ``most``. Raises: ``InvalidQuery``."""
     if not 1 <= value <= most:
         raise InvalidQuery(f"{option} must be from 1 to {most}, not {value}.", hint=f"Leave it out for {default}.")

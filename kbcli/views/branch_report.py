@@ -1,4 +1,4 @@
-"""The report of a branch as Markdown, for the summary of a job or a comment: short, with every hole and error."""
+"""The report of a branch as Markdown, for the summary of a job or a comment: at most 100 rows of each table."""
 
 from __future__ import annotations
 

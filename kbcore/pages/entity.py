@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.model.graph import Link, Node, edge_json, entity_json
+from kbcore.model.graph import PROPOSED, Link, Node, edge_json, entity_json
 from kbcore.query import sql
 from kbcore.query.conflicts import Conflict, of
 from kbcore.query.subject import COLUMNS, Subject, subject_of, subject_of_node
@@ -46,6 +46,11 @@ class EdgeLine(msgspec.Struct, frozen=True):
     other_id: str
     other: Subject | None
     facts: dict[str, Any]
+
+    @property
+    def is_proposed(self) -> bool:
+        """Return whether the edge as a whole is only proposed."""
+        return self.facts.get(PROPOSED) is True
 
     def as_json(self) -> dict[str, Any]:
         """Return the edge as JSON, with the title and status of the other end."""

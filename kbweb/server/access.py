@@ -65,16 +65,17 @@ class Keys:
         self._tokens: set[str] = set()
 
     def first_place(self) -> str:
-        """Return the path of an address that opens the explorer once."""
+        """Return the path of an address that opens the explorer, unless another one has opened it."""
         token = secrets.token_urlsafe(32)
         self._tokens.add(token)
         return f"{self.base}/?{TOKEN}={token}"
 
     def takes(self, given: str) -> bool:
-        """Tell whether this is a token that was not used; it is used from now on."""
-        found = [one for one in self._tokens if _is_same(one, given)]
-        self._tokens.difference_update(found)
-        return bool(found)
+        """Tell whether this is a token, of an explorer that no browser has opened; from now on one has."""
+        is_token = any(_is_same(one, given) for one in self._tokens)
+        if is_token:
+            self._tokens.clear()
+        return is_token
 
     def is_below(self, path: str) -> bool:
         """Tell whether a path is in the folder of the pages."""

@@ -41,7 +41,7 @@ MAX_LISTENERS: Final = 16
 READ_S: Final = 60.0
 """The time of one page."""
 _ALIVE_S: Final = 15.0
-"""A listener hears something at least so often, which shows whether it is still there."""
+"""A listener gets something at least so often, which shows whether it is still there."""
 _STATIC: Final = {
     "style.css": "text/css; charset=utf-8",
     "explorer.css": "text/css; charset=utf-8",
@@ -113,11 +113,11 @@ class Explorer:
         try:
             place = write(self._reader, key, Asked(body.decode("latin-1")))
         except KBError as error:
-            return self._error(error, {})
+            return self._error(error, {}, writes=True)
         except (Stopped, interrupting.TimeOver):
-            return Response(
-                "The explorer ends. The records say whether this was written.", 503, media_type="text/plain"
-            )
+            why = "The explorer ends." if self.is_ending else "This took too long."
+            text = f"{why} The records say whether it was written."
+            return Response(text, 503, media_type="text/plain")
         return Response(status_code=303, headers={"location": f"{self._base}{place}"})
 
     def end(self) -> None:
@@ -224,11 +224,11 @@ class Explorer:
                 "now": address(path, others),
             },
             content=content,
-            exports=[(name.upper(), _with(path, ask, format=name)) for name in formats_of(page)],
+            exports=[(name.upper(), _export_place(path, ask, name)) for name in formats_of(page)],
         )
 
-    def _error(self, error: KBError, kept: dict[str, str]) -> Response:
-        """Return the page of an error of KB: its words, places and remedy."""
+    def _error(self, error: KBError, kept: dict[str, str], *, writes: bool = False) -> Response:
+        """Return the page of an error of KB: its words, places and remedy, each once; ``writes`` for that of a form."""
         status = 400
         if isinstance(error, NotFound):
             status = 404
@@ -240,11 +240,21 @@ class Explorer:
             status = 413
         elif isinstance(error, StaleBase):
             status = 409
+        heading = "There is no such page" if status == 404 else "This cannot be shown"  # noqa: PLR2004 - as above
+        is_of_problem = len(error.details) == 1 and not error.has_own_remedy
+        hint = (error.details[0].hint if is_of_problem else "") or error.hint
         values = {
-            "heading": "There is no such page" if status == 404 else "This cannot be shown",  # noqa: PLR2004 - as above
-            "message": error.message,
-            "details": error.details,
-            "hint": error.hint,
+            "heading": "This cannot be written" if writes else heading,
+            "message": error.message_for(writes=writes),
+            "details": [
+                {
+                    "path": "" if one.path == "$" else one.path,
+                    "message": "" if error.says_first and at == 0 else one.message,
+                    "hint": "" if one.hint == hint else one.hint,
+                }
+                for at, one in enumerate(error.details)
+            ],
+            "hint": hint,
         }
         return self._shown_error(values, status, ServerLinks(kept, self._base))
 
@@ -297,9 +307,9 @@ class Explorer:
         if self._listeners >= MAX_LISTENERS:
             text = f"At most {MAX_LISTENERS} pages get notices of changes at a time. Reload this one to see them."
             return Response(text, 503, media_type="text/plain")
-        return StreamingResponse(self._told(), media_type="text/event-stream")
+        return StreamingResponse(self._marks(), media_type="text/event-stream")
 
-    async def _told(self) -> AsyncIterator[str]:
+    async def _marks(self) -> AsyncIterator[str]:
         """Yield an event for each state of the branch that follows, beginning with the present one."""
         self._listeners += 1
         try:
@@ -367,6 +377,11 @@ def _next_place(path: str, ask: Ask, page: Page) -> str:
 def _with(path: str, ask: Ask, **other: str | int) -> str:
     """Return the address of the same page with other values."""
     return address(path, {**ask.asked.values(but=other), **other})
+
+
+def _export_place(path: str, ask: Ask, format_: str) -> str:
+    """Return where an export of a page is: of all its rows from the first on, whichever part is shown."""
+    return address(path, ask.asked.values(but={"offset", "cursor", "before", "format"}) | {"format": [format_]})
 
 
 def _mark_of(branch: str, seq: int, digest: str, files: str) -> str:

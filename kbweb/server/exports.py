@@ -29,7 +29,8 @@ def formats_of(page: Page) -> list[str]:
 def exported(page: Page, format_: str) -> bytes:
     """Return what a page shows in a format. Raises: ``InvalidQuery`` for a format that it does not have."""
     if format_ not in formats_of(page):
-        hint = f"Choose of {', '.join(formats_of(page)) or 'none: this page has no export'}."
+        formats = ", ".join(formats_of(page))
+        hint = f"Choose of {formats}." if formats else "It has no export at all: it shows no rows."
         raise InvalidQuery(f"This page has no export as {in_quotes(format_)}.", hint=hint)
     if format_ == "svg" or page.table is None:
         return page.picture.encode()

@@ -52,6 +52,7 @@ class Server:
             lifespan="off",
             loop="asyncio",
             log_config=None,
+            log_level="error",  # anybody on the machine can send bytes that are no request
             access_log=False,
             server_header=False,
             proxy_headers=False,
@@ -68,7 +69,7 @@ class Server:
         return int(self._socket.getsockname()[1])
 
     def address(self) -> str:
-        """Return a new address that opens the explorer in one browser, once."""
+        """Return a new address; of all of them one opens the explorer, once."""
         return f"http://{HOST}:{self.port}{self._keys.first_place()}"
 
     def run(self) -> None:

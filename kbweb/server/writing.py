@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-from urllib.parse import quote
 
+from kbcore.editing.assignments import assignment, values_of
 from kbcore.editing.documents import WriteTarget
+from kbcore.editing.setting import client_request, find
 from kbcore.errors import InvalidQuery, NotFound, StaleBase
 from kbcore.model import changeset
 from kbcore.store import branches
@@ -14,15 +15,12 @@ from kbcore.store.history.undo import UndoOptions
 from kbcore.store.history.when import is_seq
 from kbcore.store.review import check_reviewer, decision, find_proposals
 from kbcore.text.escaping import in_quotes
-from kbweb.links import address
+from kbweb.links import address, entity_path, id_in_path
 from kbweb.server.asked import Asked
 from kbweb.server.pages.review import FILTERS, name_of
 from kbweb.server.reading import Reader
 
-FIELDS: Final = ("title", "status", "owner", "priority", "severity", "tags")
-"""The fields that a form sets beside attributes."""
 _MAX_SEQ: Final = 100_000_000
-_LISTS: Final = frozenset({"tags"})
 _DECISIONS: Final = ("accept", "reject")
 
 
@@ -38,8 +36,9 @@ def edit_entity(reader: Reader, key: str, asked: Asked) -> str:
         raise InvalidQuery(f"{in_quotes(action)} is nothing that a form does.", hint=hint)
     target = _target(reader)
     _check_seq(reader, asked)
-    target.apply(_ACTIONS[action](key, asked))
-    return f"/entity/{quote(key, safe='')}"
+    id_ = id_in_path(key)
+    target.apply(_ACTIONS[action](target, id_, asked))
+    return entity_path(id_)
 
 
 def revert_record(reader: Reader, key: str, asked: Asked) -> str:
@@ -70,7 +69,7 @@ def decide_proposals(reader: Reader, _: str, asked: Asked) -> str:
     found, seq = branch.store.read(lambda view: (find_proposals(view), view.recorded_seq))
     chosen = [one for one in found if name_of(one) in names]
     if len(chosen) < len(names):
-        hint = "Nothing was written. Go back, reload the page, and decide again."
+        hint = "Go back, reload the page, and decide again."
         raise NotFound("Not all that is ticked is proposed.", hint=hint)
     accepted, rejected = (chosen, []) if action == "accept" else ([], chosen)
     target.apply(decision(accepted, rejected, seq=seq, message=asked.one("message")))
@@ -89,17 +88,23 @@ def _check_seq(reader: Reader, asked: Asked) -> None:
     shown, now = asked.number("seq", 0, _MAX_SEQ), reader.branch().store.head().seq
     if shown != now:
         message = f"The branch has changed since the page was shown: it was at seq {shown}, and is at seq {now}."
-        raise StaleBase(message, hint="Nothing was written. Go back, reload the page, and decide again.")
+        raise StaleBase(message, hint="Go back, reload the page, and decide again.")
 
 
-def _set(key: str, asked: Asked) -> changeset.Changeset:
+def _set(target: WriteTarget, key: str, asked: Asked) -> changeset.Changeset:
+    """Return what sets a field, whose name and value are read as those of ``kb set`` are."""
     field, text = asked.one("field"), asked.one("value")
     if not field:
         raise InvalidQuery("field is empty.", hint="Name the field or attribute to set.")
-    value: Any = [one.strip() for one in text.split(",") if one.strip()] if field in _LISTS else text or None
-    item = {"id": key, field: value} if field in FIELDS else {"id": key, "attributes": {field: value}}
-    request = {"entities": [item], "expected_seq": asked.number("seq", 0, _MAX_SEQ)}
-    return changeset.parse({**request, "message": f"set {field} of {key}"})
+    node, schema = target.read(lambda view: (find(view, key), view.schema(target.workspace.schema)))
+    change = assignment(f"{field}={text}", schema)
+    if (change.how, change.value) != ("=", text):
+        raise InvalidQuery(
+            f"{in_quotes(field)} is no name of a field.", hint="Type the name and the value into their own fields."
+        )
+    request = client_request(node, values_of(node, [change], schema))
+    seq = asked.number("seq", 0, _MAX_SEQ)
+    return changeset.parse({**request, "expected_seq": seq, "message": f"set {field} of {key}"})
 
 
 def _edge(key: str, asked: Asked) -> dict[str, Any]:
@@ -107,19 +112,19 @@ def _edge(key: str, asked: Asked) -> dict[str, Any]:
     return {"type": name, "from": key, "to": asked.one("to"), **({"kind": kind} if kind else {})}
 
 
-def _link(key: str, asked: Asked) -> changeset.Changeset:
+def _link(_: WriteTarget, key: str, asked: Asked) -> changeset.Changeset:
     edge = _edge(key, asked)
     message = f"link {key} {edge['type']} {edge['to']}"
     seq = asked.number("seq", 0, _MAX_SEQ)
     return changeset.parse({"edges": [edge], "message": message, "expected_seq": seq})
 
 
-def _unlink(key: str, asked: Asked) -> changeset.Changeset:
+def _unlink(_: WriteTarget, key: str, asked: Asked) -> changeset.Changeset:
     edge = _edge(key, asked)
     return changeset.parse_deletion({"edges": [edge], "message": f"unlink {key} {edge['type']} {edge['to']}"})
 
 
-_ACTIONS: Final[Mapping[str, Callable[[str, Asked], changeset.Changeset]]] = {
+_ACTIONS: Final[Mapping[str, Callable[[WriteTarget, str, Asked], changeset.Changeset]]] = {
     "set": _set,
     "link": _link,
     "unlink": _unlink,

@@ -35,9 +35,9 @@
     if (event.key === "/" && !event.target.closest("input, select, textarea")) { event.preventDefault(); input.focus(); }
   });
 
-  for (const slider of document.querySelectorAll("input[type=range]")) {
-    slider.addEventListener("input", () => { slider.parentElement.querySelector("output").value = slider.value; });
-  }
+  addEventListener("input", ({ target }) => {
+    if (target.type === "range") target.parentElement.querySelector("output").value = target.value;
+  });
 
   const prepare = () => {
     for (const picture of document.querySelectorAll(".picture svg")) {
@@ -61,7 +61,7 @@
   };
   prepare();
 
-  // A page of the present is shown anew when the branch has changed, unless its user is filling in a form.
+  // A page of the present is read again when the branch has changed, unless its user is filling in a form.
   if (!mark) return;
   const news = document.querySelector("#news");
   let shown = mark;
@@ -73,7 +73,10 @@
     if (!page.querySelector("main")) return;
     for (const part of [".state", "main"]) {
       const [old, made] = [document.querySelector(part), page.querySelector(part)];
-      if (old && made) old.replaceWith(document.adoptNode(made));
+      if (!old || !made) continue;
+      const opened = made.querySelectorAll("details");
+      old.querySelectorAll("details").forEach((one, at) => { if (opened[at]) opened[at].open ||= one.open; });
+      old.replaceWith(document.adoptNode(made));
     }
     document.title = page.title;
     shown = now;

@@ -57,6 +57,27 @@ def test_a_name_of_a_branch_is_only_a_text_of_the_file(kb, root):
     assert yaml.safe_load((root / PLACE).read_text())[True]["push"]["branches"] == ["a#b,'{c}"]
 
 
+def test_a_branch_with_characters_of_a_filter_is_named_literally(kb, root):
+    git(root, "checkout", "-qb", "c++!")
+    kb("init", "--github", "--default-branch", "c++!")
+    assert yaml.safe_load((root / PLACE).read_text())[True]["push"]["branches"] == ["c\\+\\+\\!"]
+
+
+def test_a_link_that_leads_to_no_file_stays_as_it_is(kb, root):
+    (root / PLACE).parent.mkdir(parents=True)
+    (root / PLACE).symlink_to("nowhere.yml")
+    ran = kb("init", "--github")
+    assert "stays as it is" in ran.out
+    assert (root / PLACE).is_symlink()
+
+
+def test_a_file_in_the_place_of_a_folder_is_an_error_with_its_name(kb, root):
+    (root / ".github").write_text("")
+    ran = kb("init", "--github")
+    assert ran.status == 24
+    assert f"cannot write {root / PLACE}: Not a directory" in ran.err
+
+
 def test_pages_alone_are_refused(kb, root):
     ran = kb("init", "--pages")
     assert ran.status == 2

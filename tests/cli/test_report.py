@@ -10,6 +10,7 @@ import pytest
 
 from kbweb import report as web_report
 from tests.support.processes.cli import write
+from tests.support.repository.repos import git
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -98,6 +99,25 @@ def test_stored_text_of_every_kind_is_only_text(kb, synced):
         shown = one.replace("\u202e", "\\u202e")
         assert shown in page.texts[f"e/N-{at}"]
         assert shown in page.texts["requirements"]
+
+
+def test_the_ending_of_a_file_decides_the_format_where_none_is_named(kb, synced):
+    for name in ("r.md", "r.json", "r.html", "named.md"):
+        assert kb("report", "--out", name, *(("--format", "html") if name == "named.md" else ())).status == 0
+
+    assert (synced / "r.md").read_text("utf-8").startswith("# ")
+    assert json.loads((synced / "r.json").read_text("utf-8"))["branch"] == "main"
+    for name in ("r.html", "named.md"):
+        assert (synced / name).read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_a_branch_that_is_not_checked_out_has_no_report_and_the_hint_names_the_explorer(kb, synced):
+    git(synced, "checkout", "-qb", "other")
+    ran = kb("--branch", "main", "report")
+
+    assert ran.status == 29
+    assert "hint: Run it where the branch is checked out. `kb ui --branch main` shows what its records say." in ran.err
+    assert not (synced / "kb-report").exists()
 
 
 def test_a_folder_gets_the_report_and_a_badge_and_both_are_replaced_by_the_next_ones(kb, synced):

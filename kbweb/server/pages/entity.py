@@ -14,6 +14,7 @@ from kbcore.query.section import Section, SectionRequest, section
 from kbcore.store.history.log import missing
 from kbcore.sync.searching import documents
 from kbweb.contents import Detail, entity_html
+from kbweb.links import id_in_path
 from kbweb.server.pages.page import Ask, Page, Table
 from kbweb.server.reading import State
 
@@ -24,7 +25,8 @@ MAX_DEPTH: Final = 6
 def entity(ask: Ask, state: State) -> Page:
     """Return one entity: its fields, text, edges, findings, history, and what is around it. Raises: ``NotFound``."""
     view, branch = state.view, state.branch
-    key = called(view, [ask.key]).get(ask.key, ask.key)
+    named = id_in_path(ask.key)
+    key = called(view, [named]).get(named, named)
     nodes = view.nodes([key])
     if not nodes:
         raise missing(view, key)
@@ -43,8 +45,10 @@ def entity(ask: Ask, state: State) -> Page:
         "reason": reason,
         "records_total": page.records_total,
     }
-    edges = [(one.facts["from"], one.type, one.kind, one.facts["to"]) for one in page.edges]
-    return Page("entity", key, values, Table(("from", "type", "kind", "to"), edges), picture)
+    edges = [
+        (one.facts["from"], one.type, one.kind, one.facts["to"], "yes" if one.is_proposed else "") for one in page.edges
+    ]
+    return Page("entity", key, values, Table(("from", "type", "kind", "to", "proposed"), edges), picture)
 
 
 def _picture(around: Section, start: str, ask: Ask) -> tuple[str, str]:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from kbcore.checks import descriptions
+from kbcore.errors import InvalidQuery
+from kbcore.rules import Severity
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean
 from kbweb.contents import by_rule
 from kbweb.server.pages.page import Ask, Page, Table
 from kbweb.server.reading import State
 
 
 def violations(ask: Ask, state: State) -> Page:
-    """Return what the rules find."""
+    """Return what the rules find. Raises: ``InvalidQuery`` for a rule or a severity that does not exist."""
     summary = ask.reader.summary(state)
     rule, severity = ask.asked.one("rule"), ask.asked.one("severity")
+    for name, value, known in (
+        ("rule", rule, [one.id for one in summary.check.rules]),
+        ("severity", severity, get_args(Severity)),
+    ):
+        if value and value not in known:
+            raise InvalidQuery(f"There is no {name} {in_quotes(value)}.", hint=did_you_mean(value, known))
     chosen = [
         one
         for one in summary.check.violations

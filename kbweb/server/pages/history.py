@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import NotFound
+from kbcore.errors.remedies import for_shell
 from kbcore.model.renames import joined
 from kbcore.model.state import Draft
 from kbcore.pages.activity import read_activity
@@ -45,13 +46,14 @@ def record(ask: Ask, state: State) -> Page:
     """Return one record as a difference. Raises: ``NotFound``, ``HistoryPruned``."""
     seq = _seq(ask.key)
     facts = record_facts_of(state, seq)
-    read = [*islice(operations_from(state.recorded, seq, ask.offset, at_once=CHANGES), CHANGES)]
+    limit = max(ask.limit, CHANGES)
+    read = [*islice(operations_from(state.recorded, seq, ask.offset, at_once=CHANGES), limit)]
     operations = [one for _, one in read]
     values = {
         "record": facts,
         "operations": operations,
         "fields_of": changed_fields,
-        "after": read[-1][0] if len(read) == CHANGES else 0,
+        "after": read[-1][0] if len(read) == limit else 0,
         "last": state.seq,
     }
     return Page("record", f"Record {seq}", values, _changes_table(operations))
@@ -73,14 +75,15 @@ def changes(ask: Ask, state: State) -> Page:
     low = meant(view, point_of(state.branch, first) or first).seq
     high = meant(view, point_of(state.branch, last) or last).seq if last else state.seq
     found: dict[str, Any] = {"from": low, "to": high, "entities": [], "edges": []}
-    read = [*islice(differences_from(view, low, high, ask.offset, at_once=CHANGES), CHANGES)]
+    limit = max(ask.limit, CHANGES)
+    read = [*islice(differences_from(view, low, high, ask.offset, at_once=CHANGES), limit)]
     for _, name, one in read:
         found[name].append(one)
     values = {
         "changes": found,
         "fields_of": changed_fields,
         "since": first,
-        "after": read[-1][0] if len(read) == CHANGES else 0,
+        "after": read[-1][0] if len(read) == limit else 0,
     }
     return Page("changes", "Changes", values, _changes_table([*found["entities"], *found["edges"]]))
 
@@ -139,7 +142,7 @@ def preview(ask: Ask, state: State) -> Page:
         "operations": operations[:CHANGES],
         "left": max(0, len(operations) - CHANGES),
         "fields_of": changed_fields,
-        "warnings": outcome.warnings,
+        "warnings": [for_shell(one) for one in outcome.warnings],
     }
     return Page("revert", f"Revert of record {seq}", values, _changes_table(operations))
 

@@ -70,6 +70,14 @@ def test_an_address_opens_the_explorer_once(explorer, first):
     assert explorer.opened(Cookie=explorer.cookie).status == 200
 
 
+def test_of_two_addresses_one_opens_the_explorer():
+    keys = Keys()
+    printed, opened = (keys.first_place().partition("token=")[2] for _ in range(2))
+
+    assert keys.takes(opened)
+    assert not keys.takes(printed)
+
+
 def test_opening_survives_a_link_from_another_program_or_file(explorer, first):
     assert f'content="0; url={explorer.base}/"' in first.text
 
@@ -255,6 +263,20 @@ def test_the_port_of_another_program_is_not_taken(root, user):
         port = other.getsockname()[1]
         user.chdir(root)
         assert app.main(["ui", "--no-open", "--port", str(port)]) == 2
+
+
+def test_bytes_that_are_no_request_write_nothing_to_the_terminal(root):
+    with Explorer(root) as running:
+        assert running.sent(b"nonsense\r\n\r\n").startswith(b"HTTP/1.1 400")
+        running.end()
+        assert running.process.stderr.read() == b""
+
+
+def test_a_port_that_cannot_be_is_refused_with_what_leaving_it_out_means(root, user, capsys):
+    user.chdir(root)
+
+    assert app.main(["ui", "--no-open", "--port", "70000"]) == 2
+    assert "Leave it out for any that is free." in capsys.readouterr().err
 
 
 def test_the_file_that_leads_to_the_explorer_is_for_its_user_alone():

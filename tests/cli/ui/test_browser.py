@@ -296,7 +296,20 @@ def test_all_pages_work_without_javascript_and_at_320_px(browser, opened, explor
     context.close()
 
 
-def test_a_page_is_shown_anew_within_a_second_of_kb_apply(page, explorer, root):
+def test_a_page_that_was_read_again_keeps_what_is_opened_and_its_slider_works(page, explorer, root):
+    page.goto(place(explorer, "/entities"))
+    page.locator(".time summary").click()
+    page.get_by_text("More filters").click()
+    page.evaluate("document.activeElement.blur()")
+    apply(root, {"id": "REQ-60", "type": "req", "title": "News", "status": "draft"})
+    page.get_by_role("link", name="REQ-60").wait_for()
+
+    assert page.get_by_label("Path", exact=True).is_visible()
+    page.locator(".time input[type=range]").fill("2")
+    assert page.locator(".time output").inner_text() == "2"
+
+
+def test_a_page_is_up_to_date_within_a_second_of_kb_apply(page, explorer, root):
     page.goto(place(explorer, "/entities?type=req&status=draft"))
     page.wait_for_timeout(500)
     taken_s = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -165,6 +166,11 @@ def test_requirements_are_filtered_by_holes_tag_and_priority(explorer):
     assert explorer.get("/requirements?lacks=nothing").status == 400
 
 
+def test_a_filter_that_leaves_no_violation_does_not_say_that_there_is_none(explorer):
+    assert explorer.get("/violations").main.count("must-coverage") > 1
+    assert "No violation matches." in explorer.get("/violations?rule=must-coverage&severity=warning").main
+
+
 def test_a_matrix_has_the_rows_of_kb_matrix(explorer, root):
     for words, query in (
         (["req", "^tests"], "type=req&edges=%5Etests"),
@@ -318,6 +324,52 @@ def test_exports_are_what_the_page_shows(explorer):
     assert explorer.get("/coverage?format=svg").status == 400
 
 
+def test_an_export_has_all_rows_whichever_part_is_shown(models, tmp_path):
+    root = shutil.copytree(models / "synced", tmp_path / "repo", symlinks=True)
+    many = [{"id": f"N-{number:03}", "type": "component", "title": "N", "status": "active"} for number in range(230)]
+    apply(root, *many)
+    with Explorer(root) as explorer:
+        second = re.findall(r'href="([^"]*)" rel="next"', explorer.get("/entities?type=component").text)
+        page = explorer.get(html.unescape(second[0]).removeprefix(explorer.base))
+        [place] = re.findall(r'href="([^"]*format=csv)"', page.text)
+        of_entities = explorer.get(html.unescape(place).removeprefix(explorer.base)).text
+        of_record = explorer.get("/record/2?format=json").text
+        of_changes = explorer.get("/changes?from=1&to=2&format=json").text
+
+    assert "N-000" not in page.main
+    assert [row[0] for row in csv.reader(io.StringIO(of_entities))] == ["id", *(one["id"] for one in many)]
+    for text in (of_record, of_changes):
+        assert {one["of"] for one in json.loads(text)} == {one["id"] for one in many}
+
+
+def test_the_warnings_of_a_revert_name_commands_as_they_are_typed(models, tmp_path):
+    root = shutil.copytree(models / "synced", tmp_path / "repo", symlinks=True)
+    with Explorer(root) as explorer:
+        found = explorer.get("/record/1/revert")
+
+    assert found.status == 200
+    assert "The next `kb sync` takes them" in found.main
+
+
+def test_the_words_of_an_error_are_shown_once(explorer):
+    found = explorer.get("/entities?type=rec")
+
+    assert found.main.count("There is no entity type") == 1
+    assert found.main.count("Did you mean") == 1
+    assert "$.type" in found.main
+
+
+def test_an_error_of_a_whole_file_names_no_place_in_it(models, tmp_path):
+    root = shutil.copytree(models / "synced", tmp_path / "repo", symlinks=True)
+    with Explorer(root) as explorer:
+        (root / ".kb/config.json").write_text("{")
+        found = explorer.get("/")
+
+    assert found.status == 400
+    assert ".kb/config.json:1: Not valid JSON" in found.main
+    assert "$" not in found.main
+
+
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
@@ -332,6 +384,9 @@ def test_exports_are_what_the_page_shows(explorer):
         ("/requirements?offset=-1", 400, "whole number"),
         ("/?at=no+such+point", 400, "neither a seq nor a time"),
         ("/entities?text=%ff", 400, "cannot be read"),
+        ("/violations?rule=orphan", 400, "Did you mean &#39;orphans&#39;?"),
+        ("/violations?severity=bad", 400, "Known: error, warning."),
+        ("/matrix?format=csv", 400, "it shows no rows"),
     ],
 )
 def test_what_cannot_be_shown_is_said_with_its_remedy(explorer, path, status, words):

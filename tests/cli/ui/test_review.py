@@ -62,6 +62,16 @@ def test_what_is_proposed_is_shown_by_actor_as_a_difference(root):
         ]
 
 
+def test_an_edge_that_is_only_proposed_is_marked_on_the_pages_of_its_ends(root):
+    apply(root, edges=[{"type": "depends_on", "from": "REQ-9", "to": "REQ-1"}], actor="agent-1")
+    marked = '<b>depends_on</b> <span class="sev warning">proposed</span>'
+    with Explorer(root) as explorer:
+        assert [explorer.get(f"/entity/{one}").text.count(marked) for one in ("REQ-9", "REQ-1")] == [1, 1]
+        rows = json.loads(explorer.get("/entity/REQ-9?format=json").text)
+    assert [(row["type"], row["proposed"]) for row in rows] == [("depends_on", "yes")]
+    assert kb(root, "report", "--out", "-").count(marked) == 2
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

@@ -58,6 +58,10 @@ def test_a_form_sets_a_field_states_an_edge_and_removes_it(root):
         ({"action": "set", "field": "", "value": "x"}, 400, "field is empty"),
         ({"action": "link", "edge": "depends_onn", "to": "REQ-1"}, 400, "depends_on"),
         ({"action": "link", "edge": "depends_on", "to": "REQ-99"}, 400, "REQ-99"),
+        ({"action": "set", "field": "id", "value": "REQ-7"}, 400, "An id is not set"),
+        ({"action": "set", "field": "created_at", "value": "2026-01-01"}, 400, "set by KB itself"),
+        ({"action": "set", "field": "depends_on", "value": "REQ-1"}, 400, "is an edge"),
+        ({"action": "set", "field": "tags+", "value": "x"}, 400, "is no name of a field"),
         ({"action": "erase"}, 400, "nothing that a form does"),
     ],
 )
@@ -67,7 +71,29 @@ def test_a_wrong_form_writes_nothing_and_names_the_field(root, values, status, w
 
         assert found.status == status
         assert words in found.main
+        assert "This cannot be written" in found.main
+        assert found.main.count("Nothing was written.") == 1
         assert seq_in(root) == 2
+
+
+def test_a_form_of_an_earlier_state_says_once_that_nothing_was_written(root):
+    with Explorer(root, "--write") as explorer:
+        found = post(explorer, "/entity/REQ-9", action="set", field="title", value="Later", seq=1)
+
+    assert found.status == 409
+    assert found.main.count("Nothing was written.") == 1
+
+
+def test_an_id_of_dots_has_a_page_that_changes_it(root):
+    apply(root, {"id": "..", "type": "req", "title": "Dots", "status": "open"})
+    with Explorer(root, "--write") as explorer:
+        [place] = re.findall(r'href="([^"]*/entity/[^"]*)"', explorer.get("/entities?id=..").text)
+        assert place.endswith("/entity/%2F..")
+        path = place.removeprefix(explorer.base)
+        assert "Dots" in explorer.get(path).main
+        done = post(explorer, path, action="set", field="title", value="Two dots", seq=3)
+        assert (done.status, done.headers["location"]) == (303, place)
+        assert "Two dots" in explorer.get(path).main
 
 
 def test_what_a_file_states_is_refused_with_the_file(root):
