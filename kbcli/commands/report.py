@@ -61,9 +61,9 @@ def run(
     refuse_empty(ctx)
     check_format(format_, {None, "json"}, is_json=session.output.is_json)
     opened = session.open_to_read()
-    format_ = format_ or next((name for name, ending in _SUFFIXES.items() if out.endswith(ending)), "html")
+    written_as = format_ or next((name for name, ending in _SUFFIXES.items() if out.endswith(ending)), "html")
     # Pages of more entities do not fit into one file, which is seen before they are read.
-    max_pages = MAX_PAGES if format_ == "html" and not session.output.is_json else 0 if format_ == "md" else None
+    max_pages = MAX_PAGES if written_as == "html" and not session.output.is_json else 0 if written_as == "md" else None
     with placed(session.output, dict.fromkeys(("type", "steps", "to"), "--matrix")):
         report, files = opened.read(
             lambda view: _read(opened, view, since, matrix or (), max_pages), time_s=FILES_CHECK_S
@@ -79,7 +79,7 @@ def run(
     if session.output.is_json:
         session.output.document(report.as_json() | files.as_json())
         return
-    _write(session, opened, report, out, format_, force=force)
+    _write(session, opened, report, out, written_as, force=force)
     session.show_files(opened.branch, files)
 
 
