@@ -198,7 +198,7 @@ def _read(place: ClientFile) -> tuple[bytes | None, int]:
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_BYTES:
         os.close(fd)  # here: Python makes no file object of a folder
-        raise _refused(f"{place.path} is no file that a client could read", "Put it aside, then")
+        raise _refused(f"{place.path} is no file that a client could read", "Move it away, then")
     with os.fdopen(fd, "rb") as file:
         return file.read(), stat.S_IMODE(found.st_mode)
 
