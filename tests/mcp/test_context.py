@@ -141,6 +141,7 @@ def test_several_questions_share_a_budget(paid):
         assert third["next_cursor"]
         refused = found.refused("kb_query", queries=queries, context={"budget": 100})
         assert (refused["code"], refused["details"][0]["path"]) == ("invalid_query", "$.context.budget")
+        assert refused["hint"] == "Give at least 200 for each query, or leave `context` out."
         mixed = found.refused("kb_query", queries=queries, context={"paths": ["a"], "budget": 700})
         assert mixed["details"] == [{"path": "$.context.paths", "code": "beside_queries"}]
 
