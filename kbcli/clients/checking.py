@@ -58,8 +58,18 @@ def check(around: Surroundings, names: Sequence[str], scope: str, env: Mapping[s
     wanted = [(name, one) for name in names or kinds.KINDS for one in _scopes(around, name, scope, names)]
     found = [_client(around, name, one, env) for name, one in wanted]
     skills = [_skill(around, target, env) for target in _skills(around, names, scope)]
-    kept = [one for one in found if names or one.is_there]
+    kept = found if names else _installed([one for one in found if one.is_there])
     return [*kept, *(one for one in skills if one.is_there)]
+
+
+def _installed(found: Sequence[CheckedClient]) -> list[CheckedClient]:
+    """Return the states without one of which all that is there is in another: scopes of Windsurf share a file."""
+    there = [{(one.client, part.part, part.path) for part in one.parts if part.state != "missing"} for one in found]
+    return [
+        one
+        for at, one in enumerate(found)
+        if there[at] not in there[:at] and not any(there[at] < other for other in there)
+    ]
 
 
 def _skills(around: Surroundings, names: Sequence[str], scope: str) -> list[Target]:
@@ -96,9 +106,8 @@ def _scopes(around: Surroundings, name: str, scope: str, names: Sequence[str]) -
     kind = kinds.KINDS[name]
     if names or scope:
         return [scope if len(names) == 1 or scope in kind.places else ""]
-    usual = ["user"] if "project" not in kind.places else ["", "user"]
-    bases = {"": around.worktree, "user": around.home}
-    return ["" if "project" not in kind.places else one for one in usual if bases[one]]
+    bases = {"": around.worktree if "project" in kind.places else around.home, "user": around.home}
+    return [one for one, base in bases.items() if base]
 
 
 def _client(around: Surroundings, name: str, scope: str, env: Mapping[str, str]) -> CheckedClient:

@@ -32,7 +32,7 @@ _MAX_BYTES: Final = 16 * 1024 * 1024
 _NEW_MODE: Final = 0o644
 _PRIVATE_MODE: Final = 0o600
 """Of a new file of the user: clients keep keys there as well."""
-BOM: Final = "\ufeff"
+_BOM: Final = "\ufeff"
 _KEY_CHARS: Final = 32
 _COMMAND: Final = "kb agents"
 
@@ -68,13 +68,13 @@ class ClientFileChange(msgspec.Struct, frozen=True):
     @property
     def diff(self) -> list[str]:
         """Return the difference that writing makes, as lines of a unified diff without anything that stays."""
-        before = None if self.before is None else self.before.decode("utf-8")
+        before = None if self.before is None else _text(self.before)
         return difference(str(self.place.path), before, self.text)
 
     @property
     def text(self) -> str:
-        """Return the text of the file after the change, "" where there is none then."""
-        return (self.after or b"").decode("utf-8")
+        """Return the text of the file after the change, without a byte order mark; "" where there is none then."""
+        return _text(self.after)
 
 
 def servers(kind: Kind, place: ClientFile) -> dict[str, dict[str, Any]]:
@@ -85,7 +85,7 @@ def servers(kind: Kind, place: ClientFile) -> dict[str, dict[str, Any]]:
     _check_way(place)
     before, _ = _read(place)
     try:
-        text = (before or b"").decode("utf-8").removeprefix(BOM)
+        text = _text(before)
         held: Any = toml_text.parse(text) if kind.format == "toml" else read_spans(text or "{}").root
     except (UnicodeDecodeError, NotJson, toml_text.NotToml) as error:
         raise _refused(f"{place.path} cannot be read: {error}", "Correct it, then") from error
@@ -120,7 +120,7 @@ def alone(machine: Machine, place: ClientFile, repository_cache: Path) -> Iterat
 
 def text_of(place: ClientFile) -> str:
     """Return what a client's file says, "" where there is none. Raises: as ``plan``."""
-    return plan(place, lambda text: text).text.removeprefix(BOM)
+    return plan(place, lambda text: text).text
 
 
 def plan(place: ClientFile, change: Callable[[str], str]) -> ClientFileChange:
@@ -134,9 +134,9 @@ def plan(place: ClientFile, change: Callable[[str], str]) -> ClientFileChange:
         text = (before or b"").decode("utf-8")
     except UnicodeDecodeError as error:
         raise _refused(f"{place.path} is not UTF-8 (byte {error.start})", "Save it as UTF-8, then") from error
-    bom = BOM if text.startswith(BOM) else ""
+    bom = _BOM if text.startswith(_BOM) else ""
     try:
-        after = bom + change(text.removeprefix(BOM))
+        after = bom + change(text.removeprefix(_BOM))
     except NotJson as error:
         where = f"{place.path}:{error.line}:{error.column}"
         raise _refused(f"{where}: {error}", "Correct the file at that place, then") from error
@@ -198,9 +198,14 @@ def _read(place: ClientFile) -> tuple[bytes | None, int]:
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_BYTES:
         os.close(fd)  # here: Python makes no file object of a folder
-        raise _refused(f"{place.path} is no file that a client could read", "Put it aside, then")
+        raise _refused(f"{place.path} is no file that a client could read", "Move it away, then")
     with os.fdopen(fd, "rb") as file:
         return file.read(), stat.S_IMODE(found.st_mode)
+
+
+def _text(data: bytes | None) -> str:
+    """Return what a file says, without a byte order mark. Raises: ``UnicodeDecodeError``."""
+    return (data or b"").decode("utf-8").removeprefix(_BOM)
 
 
 def _refused(what: str, remedy: str) -> InvalidConfig:

@@ -221,7 +221,7 @@ def _restored(planned: ClientFileChange, earlier: Receipt | None, target: Target
     with contextlib.suppress(Changed):
         before = earlier.before(planned.before) if earlier else planned.after
         exact = msgspec.structs.replace(planned, after=before)
-        was = target.part.look(exact.text.removeprefix(installing.BOM), "") if before is not None else "missing"
+        was = target.part.look(exact.text, "") if before is not None else "missing"
         if earlier and (was == "missing" or (was == "changed" and isinstance(target.part, Skill))):
             return exact
     may_go = earlier is None or earlier.was_absent

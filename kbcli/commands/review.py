@@ -119,7 +119,7 @@ def _nothing(session: Session, opened: Opened, head: int, *, is_narrowed: bool, 
     elif is_left:
         session.output.say("Nothing was decided.")
     else:
-        session.output.say("Nothing that is meant is proposed." if is_narrowed else "Nothing is proposed.")
+        session.output.say("Nothing of what you name is proposed." if is_narrowed else "Nothing is proposed.")
 
 
 def _asked(session: Session, found: Sequence[Proposal]) -> tuple[list[Proposal], list[Proposal]]:

@@ -77,7 +77,7 @@ def remedy(manager: Manager, event: str, *, is_named: bool) -> str:
     if manager.name == "lefthook":
         return (
             f"lefthook owns this hook. Add this below `{event}:` in its configuration, to the `commands:` that may"
-            " stand there, then run `lefthook install`:\n"
+            " be there, then run `lefthook install`:\n"
             f"commands:\n  kb:\n    run: kb hook {event} {{0}} || true"
         )
     command = f'kb hook {event} \\"$@\\" || true'

@@ -53,7 +53,10 @@ def possible_line(possible: Sequence[Possible]) -> str:
     """Return which files may be documents that nothing reads; "" where there are none."""
     if not possible:
         return ""
-    shown = [f"{pluralize(one.count, f'{one.ending} file')} in {one.folder or '.'}" for one in possible[:_FOLDERS]]
+    shown = [
+        f"{pluralize(one.count, f'{one.ending} file')} in {one.folder or 'the root folder'}"
+        for one in possible[:_FOLDERS]
+    ]
     rest = sum(one.count for one in possible[_FOLDERS:])
     more = f", and {pluralize(rest, 'file')} elsewhere" if rest else ""
     return escape_controls(f"Not read, and may be documents: {', '.join(shown)}{more}.")

@@ -98,7 +98,7 @@ def rows(report: Report) -> Iterator[list[str]]:
         found = report.of(name)
         yield [name, *(cell(found.get(system)) for system in report.systems)]
     totals = [report.total(system) for system in report.systems]
-    yield ["all", *(f"{pluralize(one.calls, 'call')}, {one.tokens:,}" for one in totals)]
+    yield ["all", *(f"{pluralize(one.calls, 'call')}, {one.tokens:,}" if one.calls else "" for one in totals)]
 
 
 def head(report: Report) -> list[str]:

@@ -263,7 +263,14 @@ def _entity(reader: RequestReader, path: str, item: Mapping[str, Any], mode: Mod
     set_by_kb = STAMPS if is_import else (*STAMPS, "created_by")
     stamps = _stamps(reader, path, item, set_by_kb, _ENTITY_KEYS, is_import=is_import)
     is_unnamed = its_mode != "update" and not is_import and item.get("id") is None and isinstance(item.get("type"), str)
-    key = f"{path.removeprefix('$.')}{NUMBER_MARK}" if is_unnamed else _id(reader, path, item, "id")
+    if is_unnamed:
+        key = f"{path.removeprefix('$.')}{NUMBER_MARK}"
+    elif item.get("id") is None and its_mode != "update" and not is_import:
+        hint = "Add the `id` of what is to be changed; what is new needs a `type`, and KB gives the id."
+        reader.wrong(f"{path}.id", "missing_field", "`id` is missing.", hint)
+        key = ""
+    else:
+        key = _id(reader, path, item, "id")
     values, objects, removed = reader.fields(path, item, (*_ENTITY_FIELDS, *stamps), _entity_field_problem)
     replaces = reader.flag(path, item, "replace")
     is_whole = len(reader.problems) == before

@@ -9,11 +9,23 @@ from typing import Any, TypeVar
 from kbcore.errors import Problem
 from kbcore.ids import check_id, is_link_id
 from kbcore.model.graph import OBJECT_FIELDS
+from kbcore.model.schema import CORE
 from kbcore.model.values import ValueFault, value_problem
 from kbcore.text.suggest import nearest
 
 Word = TypeVar("Word", bound=str)
 FieldCheck = Callable[[str, Any], ValueFault | None]
+
+
+def _hint_for(key: str, allowed: Sequence[str]) -> str:
+    """Return what to write in place of a member that there is not; an attribute of KB's own types has its place."""
+    has_attributes = "attributes" in allowed
+    if has_attributes and any(key in one.attributes for one in CORE.entities.values()):
+        return f"It is an attribute: put `{key}` under `attributes`."
+    near = nearest(key, allowed)
+    meant = f"Did you mean {near!r}? " if near else ""
+    what = "Put it under `attributes`, or use" if has_attributes else "Use"
+    return f"{meant}{what} one of: {', '.join(allowed)}."
 
 
 class RequestReader:
@@ -30,14 +42,8 @@ class RequestReader:
         """Note every member that is not among the allowed ones."""
         for key in item:
             if key not in allowed:
-                near = nearest(str(key), allowed)
-                hint = f"Did you mean {near!r}? " if near else ""
-                what = "Put it under `attributes`, or use" if "attributes" in allowed else "Use"
                 self.wrong(
-                    f"{path}.{key}",
-                    "unknown_field",
-                    f"There is no field {key!r} here.",
-                    f"{hint}{what} one of: {', '.join(allowed)}.",
+                    f"{path}.{key}", "unknown_field", f"There is no field {key!r} here.", _hint_for(str(key), allowed)
                 )
 
     def text(self, path: str, item: Mapping[str, Any], key: str, *, is_required: bool = False) -> str:

@@ -160,7 +160,8 @@ def _context_asked(text: str) -> argument_models.ContextArguments:
         name, _, value = part.partition("=")
         if name not in _CONTEXT_MEMBERS or name in members:
             hint = f"Write {_CONTEXT}{{?paths,budget}}, each member once."
-            raise InvalidQuery(f"{in_quotes(name[: limits.MAX_ID_CHARS])} cannot be there in the URI.", hint=hint)
+            what = "is twice in" if name in members else "is no member of"
+            raise InvalidQuery(f"{in_quotes(name[: limits.MAX_ID_CHARS])} {what} the URI.", hint=hint)
         members[name] = value
     paths = [*filter(None, map(_decoded, members.get("paths", "").split(",")))]
     budget = members.get("budget", "")
@@ -321,7 +322,7 @@ def _document(call: Call, wanted: RequestedResource, _: Sequence[Problem]) -> Pa
 
 def refusal(error: Exception, payload: Payload, protocol: str) -> MCPError:
     """Return the protocol's error, in a revision of the protocol, for an error that ``payload`` explains."""
-    code = types.INVALID_PARAMS if isinstance(error, NotFound | Rejected) else types.INTERNAL_ERROR
+    code = types.INVALID_PARAMS if isinstance(error, InvalidQuery | NotFound | Rejected) else types.INTERNAL_ERROR
     if isinstance(error, NotFound) and protocol not in MODERN_PROTOCOL_VERSIONS:
         code = _NO_SUCH_RESOURCE
     return MCPError(code=code, message=payload["error"]["message"], data=payload)

@@ -74,7 +74,8 @@ def shared_budget(given: Mapping[str, Any], number: int) -> int:
         said = "`context` next to `queries` has only their `budget`."
         problems.append(Problem("$.context.budget", "missing_argument", said, "Give it in tokens."))
     elif not least <= asked.budget <= limits.MAX_CONTEXT_TOKENS:
-        problems.append(_out_of_range(asked.budget, least))
+        hint = f"Give at least {limits.MIN_QUERY_TOKENS} for each query, or leave `context` out."
+        problems.append(_out_of_range(asked.budget, least, hint))
     if problems:
         raise refused_arguments(problems)
     return asked.budget or least
@@ -93,9 +94,9 @@ def _problems(asked: ContextArguments) -> Sequence[Problem]:
     return found
 
 
-def _out_of_range(budget: int, least: int) -> Problem:
+def _out_of_range(budget: int, least: int, hint: str = "Leave it out for a usual one.") -> Problem:
     said = f"The budget must be from {least} to {limits.MAX_CONTEXT_TOKENS} tokens here, not {budget}."
-    return Problem("$.context.budget", "out_of_range", said, "Leave it out for a usual one.")
+    return Problem("$.context.budget", "out_of_range", said, hint)
 
 
 def _frame(call: Call, state: FileState) -> Payload:

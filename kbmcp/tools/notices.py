@@ -51,8 +51,8 @@ class Notices:
     def news(self, call: Call) -> str:
         """Return the notices to the answer of a call.
 
-        That is how the branch got its store, what this answer depends on, and problems found while reading the store
-        and was not said before. What is missing from the store is said with every answer.
+        They say how the branch got its store, what this answer depends on, and which problems were found while reading
+        the store; each is said once. What is missing from the store is said with every answer.
         """
         sharing = self._sharing_of(call)
         with self._gate:

@@ -13,6 +13,7 @@ from kbmcp.tools.answers import Payload
 
 if TYPE_CHECKING:
     from kbcore.model.graph import Link, Node
+    from kbcore.store.history.authorship import LastWriter
     from kbcore.view.view import View
 
 _DAY_CHARS: Final = 10
@@ -29,7 +30,7 @@ def add_provenance(
         return {}
     writers = last_writers(view, [node for node, _ in entities])
     documents = {node.path for node, _ in entities}
-    said = [(row, _of_entity(node, row, writers.get(node.id, ""))) for node, row in entities]
+    said = [(row, _of_entity(node, row, writers.get(node.id))) for node, row in entities]
     said += [(row, _of_edge(link, documents)) for link, row in edges]
     first = said[0][1]
     each = {name: one for name, one in first.items() if len(said) > 1 and all(has.get(name) == one for _, has in said)}
@@ -38,10 +39,11 @@ def add_provenance(
     return each
 
 
-def _of_entity(node: Node, row: Payload, writer: str) -> Payload:
-    source = node.path or node.source
-    is_known = source in {row.get("text_ref"), _source_of(writer)}
-    return _members(writer, "" if is_known else source, node.updated_at)
+def _of_entity(node: Node, row: Payload, writer: LastWriter | None) -> Payload:
+    actor, through = writer or ("", "")
+    source = node.path or through or node.source
+    is_known = source in {row.get("text_ref"), _source_of(actor)}
+    return _members(actor, "" if is_known else source, node.updated_at)
 
 
 def _of_edge(link: Link, documents: Collection[str]) -> Payload:

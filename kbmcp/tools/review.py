@@ -33,7 +33,7 @@ def decide(call: Call, asked: HistoryRequest) -> Payload:
     check_reviewer(call.workspace, call.author)
     found, head = call.store.read(lambda view: (proposals(asked, view), view.recorded_seq))
     if not found:
-        raise NotFound("Nothing that is meant is proposed.", hint=f"{kb('review')} lists what is proposed.")
+        raise NotFound("Nothing of what you name is proposed.", hint=f"{kb('review')} lists what is proposed.")
     accepted, rejected = (found, []) if asked.action == "accept" else ([], found)
     changeset = decision(accepted, rejected, seq=head, message=asked.message, dry_run=asked.dry_run)
     return answer_of(call, target_of(call).apply(changeset))

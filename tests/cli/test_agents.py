@@ -81,6 +81,26 @@ def test_all_clients_are_installed_and_removed_together(kb, home, root):
     assert "Nothing of KB is installed" in kb("agents", "check").out
 
 
+@pytest.mark.parametrize("client", [*KINDS])
+def test_what_is_installed_for_the_user_is_found_where_no_client_is_named(kb, home, root, client):
+    assert kb("agents", "install", client, "--scope", "user", "--write").status == 0
+    found = kb("agents", "check", "--json")
+    states = [(one["client"], part["scope"], part["state"]) for one in found.json["clients"] for part in one["parts"]]
+    assert {*states} == {(client, "user", "installed")}
+    assert found.status == 0
+
+
+def test_a_client_that_has_both_scopes_and_one_file_of_servers_is_listed_with_each(kb, home, root):
+    for scope in ([], ["--scope", "user"]):
+        assert kb("agents", "install", "windsurf", *scope, "--write").status == 0
+    texts = [part["path"] for one in kb("agents", "check", "--json").json["clients"] for part in one["parts"][1:]]
+    assert texts == [str(root / "AGENTS.md"), str(home / ".codeium/windsurf/memories/global_rules.md")]
+    (root / "AGENTS.md").unlink()
+    (home / ".codeium/windsurf/memories/global_rules.md").unlink()
+    [found] = kb("agents", "check", "--json").json["clients"]
+    assert [part["state"] for part in found["parts"]] == ["installed", "missing"]
+
+
 def test_clients_without_more_get_the_server_alone(kb, home, root):
     parts = kb("agents", "install", "junie", "claude", "--json").json["parts"]
     assert [(one["client"], one["part"], one["scope"]) for one in parts] == [
@@ -322,6 +342,20 @@ def test_an_entry_whose_program_is_gone_is_outdated(kb, home, root):
     assert (server["state"], "is not there" in server["problem"]) == ("changed", True)
 
 
+@pytest.mark.parametrize(("client", "name"), [("zed", ".zed/settings.json"), ("codex", ".codex/config.toml")])
+def test_a_file_that_begins_with_a_byte_order_mark_keeps_it(kb, home, root, client, name):
+    path = root / name
+    path.parent.mkdir()
+    path.write_bytes(b"\xef\xbb\xbf" + (b"" if client == "codex" else b'{"a": 1}\n'))
+    before = path.read_bytes()
+    assert "\ufeff" not in kb("agents", "install", client).out
+    assert kb("agents", "install", client, "--write").status == 0
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf")
+    assert kb("agents", "check", client).status == 0
+    assert kb("agents", "remove", client, "--write").status == 0
+    assert path.read_bytes() == before
+
+
 def test_the_instructions_go_where_a_client_reads_them(kb, home, root):
     (root / "CLAUDE.md").symlink_to("AGENTS.md")
     (root / "AGENTS.md").write_text("Mine.\n")
@@ -432,9 +466,12 @@ SETTINGS = st.sampled_from(
         '{\n    "hooks": {},\n    "mcpServers": {}\n}\n',
         '// mine\n{\n\t"hooks": {"SessionStart": [{"hooks": []}],}, // here\n}\n',
         '{"hooks": {"SessionStart": []}, "mcpServers": {"other": {"command": "x"}}}\r\n',
+        '\ufeff{"a": 1}\n',
     ]
 )
-TABLES = st.sampled_from([None, "", 'model = "x"', "# c\n\n[a]\nb = 1\n\n", "[mcp_servers.other]\r\ncommand = 'y'\r\n"])
+TABLES = st.sampled_from(
+    [None, "", 'model = "x"', "# c\n\n[a]\nb = 1\n\n", "[mcp_servers.other]\r\ncommand = 'y'\r\n", "\ufeffa = 1\n"]
+)
 
 
 @settings(max_examples=tries(20, 200), suppress_health_check=[HealthCheck.function_scoped_fixture])

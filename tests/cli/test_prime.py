@@ -49,6 +49,14 @@ def test_it_says_branch_changes_tasks_and_how_to_write(kb, synced):
     assert out.splitlines()[-1].startswith("To record a fact: edit its document, then `kb sync`")
 
 
+def test_only_what_review_lists_has_the_mark_of_a_proposal(kb, synced):
+    apply(kb, {"id": "A-2", "type": "adr", "title": "A draft", "status": "draft"}, edges=[{**A_1, "from": "A-2"}])
+    assert "nothing is proposed" in kb("review").out
+    out = kb("prime", "--for", LOGIN_FILE).out
+    assert "- A draft (A-2 adr draft; " in out
+    assert "[proposed]" not in out
+
+
 def test_the_records_of_the_running_session_are_not_those_of_the_last_one(kb, synced, user):
     user.setenv("KB_SESSION", "now")
     apply(kb, {"id": "REQ-9", "type": "req", "title": "Stay logged in", "status": "agreed"}, actor="tester")

@@ -213,6 +213,7 @@ def test_without_the_memory_server_its_jobs_are_not_run(around, monkeypatch):
     status, out = prove("--job", "remember", "--system", "memory")
     assert status == 0
     assert "not run with server-memory. mcp-server-memory is not installed." in out
+    assert "0 calls" not in out
 
 
 def test_jobs_that_take_more_tokens_with_kb_are_named():

@@ -54,6 +54,11 @@ def test_it_is_listed_as_a_diff_below_who_proposed_it(kb, proposed):
     ]
 
 
+def test_what_is_decided_already_is_no_proposal_any_more(kb, proposed):
+    assert kb("review", "T-NEW", "--accept").status == 0
+    assert kb("review", "T-NEW", "--accept").out == "Nothing of what you name is proposed.\n"
+
+
 @pytest.mark.parametrize("words", [["REQ-99"], ["--accept", "T-NEW", "REQ-99"], ["--reject", "REQ-99"]])
 def test_an_id_that_names_nothing_is_refused_and_nothing_is_decided(kb, proposed, words):
     before = left(kb)

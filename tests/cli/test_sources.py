@@ -102,6 +102,11 @@ def test_a_repository_without_records_is_told_which_files_may_be_documents(kb, r
     assert "Not read, and may be documents: 2 .md files in guide." in ran.out
 
 
+def test_files_in_the_root_folder_are_named_by_it(kb, root):
+    write(root, {f"{name}.md": f"# {name}\n" for name in ("one", "two")})
+    assert "Not read, and may be documents: 2 .md files in the root folder.\n" in kb("init", "--no-hooks").out
+
+
 def test_at_a_terminal_each_set_is_asked_for_and_may_be_changed(root, kb, tmp_path):
     write(root, DECISIONS)
     write(root, {f"spec/R-{n}.md": f"---\nid: R-{n}\ntitle: T\nstatus: open\n---\n" for n in (1, 2)})

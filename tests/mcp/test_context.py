@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import mcp_types as types
 import pytest
+from mcp.shared.exceptions import MCPError
 
 from kbcore.limits import CONTEXT_TOKENS, FILE_CONTEXT_TOKENS, MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
 from kbcore.text.tokens import tokens_of
@@ -73,7 +75,6 @@ def test_one_call_gives_what_binds_a_file_in_at_most_400_tokens(paid, start):
             "by": first["by"],
             "source": first["source"],
             "at": first["at"],
-            "marks": ["proposed"],
         }
         assert first["by"]
         assert len(first["at"]) == len("2026-01-31")
@@ -140,6 +141,7 @@ def test_several_questions_share_a_budget(paid):
         assert third["next_cursor"]
         refused = found.refused("kb_query", queries=queries, context={"budget": 100})
         assert (refused["code"], refused["details"][0]["path"]) == ("invalid_query", "$.context.budget")
+        assert refused["hint"] == "Give at least 200 for each query, or leave `context` out."
         mixed = found.refused("kb_query", queries=queries, context={"paths": ["a"], "budget": 700})
         assert mixed["details"] == [{"path": "$.context.paths", "code": "beside_queries"}]
 
@@ -173,8 +175,22 @@ def test_the_resource_answers_as_the_tool_does(paid):
         ):
             assert read(found, uri) == text_of(found.result("kb_query", {"context": given}))
         for uri in ("kb://context?path=a", "kb://context?budget=x", "kb://context?budget=5"):
-            with pytest.raises(Exception, match=r"URI|budget"):
+            with pytest.raises(MCPError, match=r"URI|budget") as refused:
                 read(found, uri)
+            assert refused.value.code == types.INVALID_PARAMS
+
+
+def test_who_wrote_a_fact_and_through_what_are_of_its_last_change(project):
+    project.apply(entities=[{"type": "note", "title": "t", "attributes": {"file": "a.py"}}])
+    with agent(project.root) as found:
+        [before] = found.call("kb_query", context={"paths": ["a.py"]})["facts"]
+        found.call("kb_upsert", entities=[{"id": before["id"], "title": "u"}])
+        [after] = found.call("kb_query", context={"paths": ["a.py"]})["facts"]
+        [row] = found.call("kb_query", ids=[before["id"]])["entities"]
+    [record] = project.view().rows("select actor, source from record order by seq desc limit 1")
+    assert before["source"] != after["source"]
+    assert (after["by"], after["source"]) == record
+    assert (row["by"], "source" in row) == (after["by"], False)  # the channel is that of the agent
 
 
 def test_a_former_id_means_the_entity_under_its_present_one(paid):

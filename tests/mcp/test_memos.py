@@ -73,6 +73,21 @@ def test_what_is_missing_is_named_by_its_place_and_takes_no_id(project, entity, 
         assert found.call("kb_upsert", entities=[note("n")])["created"] == ["NOTE-1"]
 
 
+@pytest.mark.parametrize(
+    ("entity", "hint"),
+    [
+        ({"title": "t"}, "Add the `id` of what is to be changed; what is new needs a `type`, and KB gives the id."),
+        ({"type": "note"}, "Add `title`; a note needs title."),
+        ({"type": "req"}, "Add `title`; a req needs title, status."),
+        ({"type": "task", "title": "t", "order": 1}, "It is an attribute: put `order` under `attributes`."),
+    ],
+)
+def test_the_remedy_names_what_the_client_has_to_add(project, entity, hint):
+    with agent(project.root) as found:
+        refused = found.refused("kb_upsert", entities=[entity])
+        assert hint in [refused["hint"], *(one.get("hint") for one in refused["details"])]
+
+
 def test_an_update_names_its_id(project):
     with agent(project.root) as found:
         refused = found.refused("kb_upsert", entities=[note("n")], mode="update")

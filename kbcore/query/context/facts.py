@@ -21,7 +21,7 @@ from kbcore.text.wording import pluralize
 STALE: Final = "stale"
 FAILING: Final = "failing"
 _NOT_ACCEPTED: Final = ("draft", "proposed")
-"""Statuses of what nobody has accepted yet."""
+"""The first words of statuses of what nobody has accepted yet."""
 _STATEMENT_CHARS: Final = 160
 """The most characters of a statement: the title, and what the first sentence adds to it."""
 _ID_CHARS: Final = 80
@@ -92,7 +92,8 @@ class Fact(msgspec.Struct, frozen=True):
     @property
     def is_accepted_and_fresh(self) -> bool:
         """Return whether nothing is known that casts doubt on it: for what is said unasked."""
-        return not (self.is_retired or self.tie.is_proposed or {PROPOSED, STALE, CONTESTED} & {*self.marks})
+        is_draft = is_status(self.status, _NOT_ACCEPTED)
+        return not (is_draft or self.is_retired or self.tie.is_proposed or {PROPOSED, STALE, CONTESTED} & {*self.marks})
 
     @property
     def is_start(self) -> bool:
@@ -131,9 +132,9 @@ class Fact(msgspec.Struct, frozen=True):
         return escape_controls(f"- {shown['fact']} ({said}){marks}")
 
 
-def marks_of(status: str, *, is_stale: bool, is_contested: bool, is_proposed: bool = False) -> tuple[str, ...]:
-    """Return the marks of an entity, in a fixed order."""
-    found = {PROPOSED: is_proposed or is_status(status, _NOT_ACCEPTED), STALE: is_stale, CONTESTED: is_contested}
+def marks_of(*, is_proposed: bool, is_stale: bool, is_contested: bool) -> tuple[str, ...]:
+    """Return the marks of an entity, in a fixed order. The status says of itself that something is a draft."""
+    found = {PROPOSED: is_proposed, STALE: is_stale, CONTESTED: is_contested}
     return tuple(name for name, holds in found.items() if holds)
 
 

@@ -28,7 +28,8 @@ _DAY_CHARS: Final = 10
 _STATEMENTS: Final = ("statement", "description", "text")
 """Attributes that may say more than the title, the first of them that is there."""
 _COLUMNS: Final = (
-    "n.id, coalesce(n.type, ''), coalesce(n.title, ''), coalesce(n.status, ''), n.path, n.source, n.updated_at, "
+    "n.id, coalesce(n.type, ''), coalesce(n.title, ''), coalesce(n.status, ''), n.path, "
+    "coalesce(r.source, n.source), n.updated_at, "
     f"n.version, n.contested <> '{{}}', {of_node('n')}, coalesce(r.actor, ''), coalesce("
     + ", ".join(f"json_extract_string(n.attributes, '$.{name}')" for name in _STATEMENTS)
     + ", '')"
@@ -144,7 +145,7 @@ def _fact(row: Sequence[Any], tie: Tie) -> Fact:
         source=path or source or "",
         at=(updated_at or "")[:_DAY_CHARS],
         version=version,
-        marks=marks_of(status, is_stale=False, is_contested=bool(is_contested), is_proposed=bool(is_new)),
+        marks=marks_of(is_proposed=bool(is_new), is_stale=False, is_contested=bool(is_contested)),
         detail=" ".join(detail.split()) if detail != title else "",
     )
 
@@ -159,10 +160,9 @@ def _judged(rows: Rows, at: int | None, facts: Sequence[Fact]) -> tuple[Fact, ..
         msgspec.structs.replace(
             one,
             marks=marks_of(
-                one.status,
+                is_proposed=PROPOSED in one.marks,
                 is_stale=one.path in stale,
                 is_contested=CONTESTED in one.marks,
-                is_proposed=PROPOSED in one.marks,
             )
             + ((FAILING,) if one.id in failing else ()),
         )

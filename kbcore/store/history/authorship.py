@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -209,21 +209,28 @@ def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritte
     return setters
 
 
-def last_writers(view: View, elements: Sequence[Node | Link]) -> dict[str, str]:
-    """Return the actor who last wrote each of these elements, by id; of what a change file brought, its writer.
+class LastWriter(NamedTuple):
+    """The actor who last wrote an element, and through what; ``source`` is "" for what a change file brought."""
+
+    actor: str
+    source: str
+
+
+def last_writers(view: View, elements: Sequence[Node | Link]) -> dict[str, LastWriter]:
+    """Return who last wrote each of these elements, by id; of what a change file brought, its writer.
 
     What a sync read in files is nobody's own statement: such an element is left out, as is one whose record is gone.
     """
     sql = "select seq, actor, source, changes from record where seq in (select unnest(?::bigint[]))"
     records = {row[0]: row[1:] for row in view.rows(sql, [sorted({one.version for one in elements})])}
-    own = {seq: actor or "" for seq, (actor, source, _) in records.items() if source != SYNC}
-    found = {one.id: own[one.version] for one in elements if own.get(one.version)}
+    own = {seq: LastWriter(actor, source) for seq, (actor, source, _) in records.items() if actor and source != SYNC}
+    found = {one.id: own[one.version] for one in elements if one.version in own}
     brought = {seq for seq, (*_, changes) in records.items() if changes} if view.claims is not None else set[int]()
     for seq in brought:
         its = [one for one in elements if one.version == seq]
         for key, stating in changes_stating(view, seq, {one.id: [STATED, *one.fields] for one in its}, its).items():
             if stating:
-                found[key] = max(stating.values(), key=lambda one: (one.at, one.id)).actor
+                found[key] = LastWriter(max(stating.values(), key=lambda one: (one.at, one.id)).actor, "")
     return found
 
 

@@ -247,7 +247,8 @@ def _check_required(
             message = f"`{name}` of {in_quotes(item.id)} is required and cannot be removed."
             found.wrong(f"{item.path}.{name}", "required_field", message, "Give it another value.", subject=item.id)
         elif name not in fields and item.is_whole:
-            hint = f"Add `{name}`; a {found.around.called(definition.name)} needs {', '.join(needed)}."
+            wanted = [one for one in needed if one not in fields or one in item.values]
+            hint = f"Add `{name}`; a {found.around.called(definition.name)} needs {', '.join(wanted)}."
             message = f"`{name}` of {in_quotes(item.id)} is missing."
             found.wrong(f"{item.path}.{name}", "missing_field", message, hint, subject=item.id)
 

@@ -49,13 +49,15 @@ def test_the_first_sentence_of_the_prose_is_said_where_it_says_more_than_the_tit
 
 
 def test_marks_are_those_that_hold():
-    assert marks_of("Proposed by Ann", is_stale=True, is_contested=True) == ("proposed", "stale", "contested")
-    assert marks_of("accepted", is_stale=False, is_contested=False) == ()
+    assert marks_of(is_proposed=True, is_stale=True, is_contested=True) == ("proposed", "stale", "contested")
+    assert marks_of(is_proposed=False, is_stale=False, is_contested=False) == ()
 
 
 def test_a_proposed_stale_contested_or_retired_fact_is_not_accepted_and_fresh():
     plain = Fact("R-1", "req", "t", "agreed", Tie("implements"))
     assert plain.is_accepted_and_fresh
+    for status in ("draft", "Proposed by Ann"):
+        assert not Fact("R-1", "req", "t", status, Tie("implements")).is_accepted_and_fresh
     for mark in ("proposed", "stale", "contested"):
         assert not Fact("R-1", "req", "t", "agreed", Tie("implements"), marks=(mark,)).is_accepted_and_fresh
     assert not Fact("R-1", "req", "t", "superseded by R-2", Tie("implements")).is_accepted_and_fresh
