@@ -61,7 +61,7 @@ def run(
     refuse_empty(ctx)
     check_format(format_, {None, "json"}, is_json=session.output.is_json)
     opened = session.open_to_read()
-    written_as = format_ or next((name for name, ending in _SUFFIXES.items() if out.endswith(ending)), "html")
+    written_as: str = format_ or next((name for name, ending in _SUFFIXES.items() if out.endswith(ending)), "html")
     # Pages of more entities do not fit into one file, which is seen before they are read.
     max_pages = MAX_PAGES if written_as == "html" and not session.output.is_json else 0 if written_as == "md" else None
     with placed(session.output, dict.fromkeys(("type", "steps", "to"), "--matrix")):
