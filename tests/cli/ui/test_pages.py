@@ -163,6 +163,7 @@ def test_requirements_are_filtered_by_holes_tag_and_priority(explorer):
     assert "2 of 3 requirements" in explorer.get("/requirements?holes=1&lacks=verified").main
     assert "1 of 3 requirements" in explorer.get("/requirements?tag=money").main
     assert "1 of 3 requirements" in explorer.get("/requirements?priority=must").main
+    assert "No requirement matches." in explorer.get("/requirements?tag=money&priority=could").main
     assert explorer.get("/requirements?lacks=nothing").status == 400
 
 
