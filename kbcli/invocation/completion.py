@@ -196,6 +196,7 @@ _BY_METAVAR: Final[Mapping[str, Source]] = {
     "ID|SEQ|PATTERN": lambda asked: [*_ids(asked), *_seqs(asked)],
     "ID|A..B": _ids,
     "[PATH|ID]...": _ids,
+    "[ID]...": _ids,
     "FROM": _ids,
     "TO": _ids,
     "OLD": _ids,
@@ -211,6 +212,7 @@ _BY_METAVAR: Final[Mapping[str, Source]] = {
     "SETTING": _settings,
     "BRANCH": _branches,
     "SEQ": _seqs,
+    "[SEQ|POINT]...": _seqs,
     "POINT": _points,
 }
 _BY_COMMAND: Final[Mapping[tuple[str, str], Source]] = {

@@ -70,7 +70,7 @@ def no_entity_at(view: View, text: str, seq: int | None, *, start: str = "") -> 
 
     None for a text that is or was an id, or that looks like no path.
     """
-    if view.rows(_WAS, [text]):
+    if not text or view.rows(_WAS, [text]):
         return None
     known = known_paths(view.rows)
     for place in dict.fromkeys(place_in(text.rstrip("/"), "", folder).path for folder in (start, "")):

@@ -89,6 +89,7 @@ def typed(kb, synced, user):
         ("kb query --branch ma", ["main"]),
         ("kb branch diff ma", ["main"]),
         ("kb revert ", ["2", "1"]),
+        ("kb review REQ-", ["REQ-1", "REQ-2"]),
         ("kb --branch gone show PAY", []),
         ("kb -C /nowhere/at/all show PAY", []),
     ],

@@ -21,7 +21,7 @@ CALLS = [
     ("new", "rq"),
     ("new", "req"),
     ("new", "req", "title="),
-    ("new", "req", "status"),
+    ("new", "req", "status="),
     ("new", "req", "--title", "x", "type=test"),
     ("new", "req", "--title", "x", "--file", "/etc/x"),
     ("new", "req", "--title", "x", "--file", "a.md", "--store"),
