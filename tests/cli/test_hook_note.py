@@ -237,7 +237,8 @@ def test_what_a_document_covered_holds_again_with_the_first_change_file(kb, note
     stage(noted)
     assert "takes along 1 change" in commit(noted, hooked)
     shown = kb("show", "REQ-9", "--json")
-    assert shown.status == 0 and shown.json["entity"]["owner"] == "ann"
+    assert shown.status == 0
+    assert shown.json["entity"]["owner"] == "ann"
 
 
 def test_a_linked_worktree_has_a_note_of_its_own(kb, noted, hooked, tmp_path):
