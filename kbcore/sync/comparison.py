@@ -263,19 +263,21 @@ def _past(
 
 
 def _moved(found: Difference, view: View) -> list[str]:
-    """Return the entities that go, or that another file states from now on, and those whose former id comes."""
+    """Return the entities that go, that another file states from now on, or whose former ids come, go or are used."""
     moved = [
         change.key
         for change in found.changes.nodes
         if change.before and (change.after is None or change.after.path != change.before.path)
     ]
+    turned = {change.key for change in found.changes.nodes if change.before is None}
     for change in found.changes.nodes:
         # What links to a former id means the entity as long as it has that id.
-        turned = {*former_ids(change.before)} ^ {*former_ids(change.after)}
-        moved += [*turned, change.key] if turned else []
-    if created := [change.key for change in found.changes.nodes if change.before is None]:
+        former = {*former_ids(change.before)} ^ {*former_ids(change.after)}
+        moved += [*former, change.key] if former else []
+        turned |= former
+    if turned:
         holders = view.holders()
-        moved += [holder for key in created for holder in holders.get(key, ())]
+        moved += [holder for key in sorted(turned) for holder in holders.get(key, ())]
     return moved
 
 

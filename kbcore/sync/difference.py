@@ -158,7 +158,8 @@ def _with_claims(
     names = {*moved, *(one for key in moved for one in former_ids(after.nodes.get(key)))}
     names.update(one for op in moved.values() if isinstance(op, PutNode) for one in former_ids_of(op.set))
     ends = ends_named(readings)
-    if names.isdisjoint(ends):
+    bare = {key for key in moved for link in after.links_of(key) if any(one.said for one in link.statements)}
+    if names.isdisjoint(ends) and not bare:
         return None
     nodes = _applied(after, stamp, claimed).nodes
     types = {key: nodes[key].type if key in nodes else None for key in moved}
@@ -171,7 +172,7 @@ def _with_claims(
         known = {former.pop(end)} if end in former else set[str]()
         if having := [key for key in ids | known if end in former_ids(nodes.get(key))]:
             former[end] = min(having)
-    is_same = all(around.type_of(key) == type_ for key, type_ in types.items() if key in ends)
+    is_same = all(around.type_of(key) == types[key] for key in bare.union(ends & types.keys()))
     if is_same and former == around.former:
         return None
     return msgspec.structs.replace(around, former=former, claimed=types)

@@ -174,6 +174,52 @@ def test_an_edge_of_a_document_leads_to_the_entity_with_its_id_else_to_the_one_t
     assert fresh.facts() == ann.facts()
 
 
+def test_of_several_that_had_an_id_an_edge_of_a_document_leads_to_the_first(clone: Callable[..., Clone]) -> None:
+    ann, bob, eve = clones = [clone(actor) for actor in ("ann", "bob", "eve")]
+    ann.sync({"docs/requirements/REQ-1.md": req("REQ-1", relates_to="FACT-5")})
+    ann.commit()
+    ann.push()
+    bob.pull()
+    for one, key in ((ann, "FACT-8"), (bob, "FACT-7")):
+        one.fact("FACT-5")
+        one.rename("FACT-5", key)
+        one.git("checkout", "--quiet", "--", "docs")
+        one.commit()
+    ann.push()
+    eve.pull()
+    eve.sync()
+    bob.pull()
+    bob.push()
+    for one in clones:
+        one.pull()
+        hold(one)
+        assert targets(one) == [("FACT-7", True)], one.actor
+    bob.remove("FACT-7")
+    bob.commit()
+    bob.push()
+    for one in (ann, eve, clone("fresh")):
+        one.pull()
+        one.sync()
+        assert targets(one) == [("FACT-8", True)], one.actor
+
+
+def test_a_link_without_a_type_gets_one_when_a_change_brings_its_end(clone: Callable[..., Clone]) -> None:
+    ann, bob = clone("ann"), clone("bob")
+    ann.sync({"docs/requirements/REQ-1.md": req("REQ-1", links="[SCN-1]")})
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    ann.add("SCN-1", type="scenario", status="active", title="One")
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    for one in (ann, bob, clone("fresh")):
+        links = [(link.type, link.to_id) for link in one.state().links.values() if link.from_id == "REQ-1"]
+        assert links == [("specified_by", "SCN-1")], one.actor
+
+
 def test_an_edge_of_a_document_follows_an_entity_that_a_merged_branch_renamed(ann: Clone) -> None:
     ann.sync({"docs/requirements/REQ-1.md": req("REQ-1", relates_to="FACT-1")})
     ann.commit()
