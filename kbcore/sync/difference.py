@@ -154,26 +154,27 @@ def _with_claims(
     An id means the entity that has it; else the first one, in the order of ids, that had it before. ``after`` is the
     state with all that files say, ``claimed`` are the operations of the changes.
     """
-    moved = {op.id: op for op in claimed if isinstance(op, PutNode | DropNode)}
-    names = {*moved, *(one for key in moved for one in former_ids(after.nodes.get(key)))}
-    names.update(one for op in moved.values() if isinstance(op, PutNode) for one in former_ids_of(op.set))
     ends = ends_named(readings)
-    bare = {key for key in moved for link in after.links_of(key) if any(one.said for one in link.statements)}
-    if names.isdisjoint(ends) and not bare:
+
+    def is_named(op: PutNode | DropNode) -> bool:
+        names = {op.id, *former_ids(after.nodes.get(op.id)), *former_ids_of(op.set if isinstance(op, PutNode) else {})}
+        return not ends.isdisjoint(names) or any(one.said for link in after.links_of(op.id) for one in link.statements)
+
+    moved = [op for op in claimed if isinstance(op, PutNode | DropNode) and is_named(op)]
+    if not moved:
         return None
-    nodes = _applied(after, stamp, claimed).nodes
-    types = {key: nodes[key].type if key in nodes else None for key in moved}
-    holders: dict[str, set[str]] = {end: {*past.holders.get(end, ())} for end in ends & names}
-    for key in moved:
-        for one in ends.intersection(former_ids(nodes.get(key))):
-            holders[one].add(key)
+    nodes = _applied(after, stamp, moved).nodes
+    types = {op.id: nodes[op.id].type if op.id in nodes else None for op in moved}
+    holders = {end: {*keys} for end, keys in past.holders.items() if not types.keys().isdisjoint([end, *keys])}
+    for key in types:
+        for end in ends.intersection(former_ids(nodes.get(key))):
+            holders.setdefault(end, {*past.holders.get(end, ())}).add(key)
     former = dict(around.former)
-    for end, ids in holders.items():
+    for end, keys in holders.items():
         known = {former.pop(end)} if end in former else set[str]()
-        if having := [key for key in ids | known if end in former_ids(nodes.get(key))]:
+        if having := [key for key in keys | known if end in former_ids(nodes.get(key))]:
             former[end] = min(having)
-    is_same = all(around.type_of(key) == types[key] for key in bare.union(ends & types.keys()))
-    if is_same and former == around.former:
+    if former == around.former and all(around.type_of(key) == type_ for key, type_ in types.items()):
         return None
     return msgspec.structs.replace(around, former=former, claimed=types)
 
