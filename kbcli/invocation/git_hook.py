@@ -257,8 +257,8 @@ class _State:
         hook_note.write(self._git_dir, note)
 
 
-def _note_committed(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:  # noqa: ARG001 - as ``_obey``
-    """Record that the commit has the change files that were written for it. Where more follows, a sync records that."""
+def _note_committed(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:
+    """Record that the commit has the change files that were written for it. Where more may follow, sync."""
     from kbcore.share.committed_files import note_committed
 
     git_dir = hook_note.git_dir_of(env)
@@ -276,6 +276,7 @@ def _note_committed(session: Session, words: Sequence[str], env: Mapping[str, st
     paths, author = note.pending, session.author
     if not note_committed(session.workspace, branch, note.commit, paths, author, is_same=is_same, done=done):
         hook_note.remove(git_dir)
+        _obey(session, words, env)
         return
     latest = hook_note.read(git_dir)
     if latest and (latest.commit, latest.pending) == (note.commit, paths):

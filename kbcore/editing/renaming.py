@@ -106,7 +106,7 @@ class Found:
         holder = view.renamed([new]).get(new, old)
         if holder != old:
             raise IntegrityViolation(f"{in_quotes(new)} is a former id of {in_quotes(holder)}.", hint="Choose another.")
-        for other in view.stating_former(old):
+        for other in view.holders().get(old, ()):
             if other not in {old, new}:
                 message = (
                     f"{in_quotes(old)} is in `{FORMER_KEY}` of {in_quotes(other)}: after the rename it would mean both."

@@ -88,7 +88,12 @@ def note_committed(
 
 
 def _is_all_of(index: ClaimIndex, seq: int, files: dict[str, Sequence[Change]]) -> bool:
-    """Tell whether files have only changes of records of this store, which no committed file had, and none redacted."""
+    """Tell whether files have only changes of records of this store, which no committed file had, and none redacted.
+
+    Of the first files that a store knows of more may follow (``SharedChanges``).
+    """
+    if not index.committed_files(seq):
+        return False
     copies = [change for group in files.values() for change in group]
     ids = {one.id for one in copies}
     if not all(files.values()) or len(ids) != len(copies) or any(one.is_redacted for one in copies):

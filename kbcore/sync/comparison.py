@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kbcore.extract.changes import OF_CHANGES, is_change_file
-from kbcore.extract.facts import Facts, StatedEntity, ends_of
+from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.git.file_dates import DocumentDates
 from kbcore.model.graph import CLIENT, FORMER_IDS, INDEX_SUFFIX, former_ids, former_ids_of
 from kbcore.model.read_set import NOTHING, ReadSet
@@ -24,6 +24,7 @@ from kbcore.sync.difference import (
     Difference,
     contested_elsewhere,
     difference,
+    ends_named,
     holding_elsewhere,
     reads,
     unfit_elsewhere,
@@ -121,7 +122,7 @@ def compare(view: View, stamp: Stamp, files: Sequence[FoundFile], ways: FileSour
         read = {reading.path for reading in readings}
         last, state = _planned(view, stamp, readings, ways, changed)
         others = unfit_elsewhere(last, state, ways.schema, read) | contested_elsewhere(last, read)
-        turned = [*_moved(last), *_turned_paths(last)]
+        turned = [*_moved(last, view), *_turned_paths(last)]
         others |= {one.facts.joined for one in readings} - {"", *read}
         more = ways.as_taken_in(view, others | _linked_elsewhere(view, turned, {*read, *gone}))
         if more:
@@ -156,6 +157,8 @@ def _planned(
     earlier = {one for entity in stated.values() for one in former_ids_of(entity.fields)}
 
     shared = _shared_changes(view, readings, ways)
+    known = view.holders() if shared else {}
+    holders = {end: known[end] for end in ends_named(readings) if end in known}
 
     def dates(state: State) -> Mapping[str, DocumentDates]:
         new = {one.path for one in readings if any(entity.id not in state.nodes for entity in one.facts.entities)}
@@ -167,10 +170,10 @@ def _planned(
         return msgspec.structs.replace(found, warnings=(*found.warnings, *more)) if more else found
 
     def of_state(state: State) -> Difference:
-        known = _past(view, state, stated, former, paths)
-        if shared and known.removed:
-            known = msgspec.structs.replace(known, removed=shared.without_claimed(known.removed))
-        past = msgspec.structs.replace(known, begun=begun, dates=dates(state), released=released)
+        past = _past(view, state, stated, former, paths)
+        if shared and past.removed:
+            past = msgspec.structs.replace(past, removed=shared.without_claimed(past.removed))
+        past = msgspec.structs.replace(past, begun=begun, dates=dates(state), released=released, holders=holders)
         return difference(
             readings,
             gone,
@@ -185,7 +188,7 @@ def _planned(
 
     wanted = reads(readings, gone, owned)
     renaming = (key for one in begun for key in (one.old, one.new))
-    more = frozenset(earlier.union(former.values(), released.values(), renaming))
+    more = frozenset(earlier.union(former.values(), released.values(), renaming, *holders.values()))
     wanted |= msgspec.structs.replace(NOTHING, nodes=more, touching=more)
     if shared:
         wanted |= shared.reads
@@ -259,17 +262,22 @@ def _past(
     return Past(removed, statuses_by_sync(view, doubtful), renamed)
 
 
-def _moved(found: Difference) -> list[str]:
-    """Return the entities that go, or that another file states from now on."""
+def _moved(found: Difference, view: View) -> list[str]:
+    """Return the entities that go, that another file states from now on, or whose former ids come, go or are used."""
     moved = [
         change.key
         for change in found.changes.nodes
         if change.before and (change.after is None or change.after.path != change.before.path)
     ]
+    turned = {change.key for change in found.changes.nodes if change.before is None}
     for change in found.changes.nodes:
         # What links to a former id means the entity as long as it has that id.
-        turned = {*former_ids(change.before)} ^ {*former_ids(change.after)}
-        moved += [*turned, change.key] if turned else []
+        former = {*former_ids(change.before)} ^ {*former_ids(change.after)}
+        moved += [*former, change.key] if former else []
+        turned |= former
+    if turned:
+        holders = view.holders()
+        moved += [holder for key in sorted(turned) for holder in holders.get(key, ())]
     return moved
 
 
@@ -299,7 +307,7 @@ def _former(view: View, readings: Sequence[FileReading], gone: Collection[str]) 
     """
     ordered = sorted(readings, key=lambda one: one.path)
     stated = {one.id: one for reading in ordered for one in reading.facts.entities}
-    targets = {end for reading in readings for link in reading.facts.links if not link.is_path for end in ends_of(link)}
+    targets = ends_named(readings)
     claims = [(former, key) for key, entity in stated.items() for former in former_ids_of(entity.fields)]
     found = view.renamed(stated.keys() | targets | {former for former, _ in claims})
     read = {reading.path for reading in readings}.union(gone)

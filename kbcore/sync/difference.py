@@ -13,9 +13,9 @@ import msgspec
 
 from kbcore.extract.facts import ends_of
 from kbcore.model.folding import apply
-from kbcore.model.graph import CLIENT, NoteOnFile, SourceFile
+from kbcore.model.graph import CLIENT, NoteOnFile, SourceFile, former_ids, former_ids_of
 from kbcore.model.read_set import ReadSet
-from kbcore.model.record import ChangeOperation, ForgetSource, Operation, ReadSource
+from kbcore.model.record import ChangeOperation, DropNode, ForgetSource, Operation, PutNode, ReadSource
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, EncodedChanges, Stamp, State
 from kbcore.sync.entities import CLAIMED, DUPLICATE, FORMER, UNRECORDED, EntityPlan, plan_entities
@@ -106,17 +106,77 @@ def difference(  # noqa: PLR0913 - each is another part of what files and histor
     for key, type_ in renamed.types.items():
         entities.types.setdefault(key, type_)
     known: dict[str, Collection[str]] = {**ids_of_path, **_named_by_paths(ordered, entities.accepted)}
-    links = plan_links(ordered, absent, LinkContext(before, schema, entities, known, past.renamed))
     found = [(reading.path, problem) for reading in ordered for problem in reading.facts.problems]
-    problems = sorted([*found, *entities.problems, *links.problems], key=lambda one: (one[0], one[1].line, one[1].code))
-    sources = _sources(ordered, absent, state, entities, problems)
-    ops = [*renamed.ops, *entities.ops, *links.ops, *sources]
+
+    def planned(around: LinkContext) -> tuple[list[Operation], list[tuple[str, FileProblem]]]:
+        links = plan_links(ordered, absent, around)
+        problems = [*found, *entities.problems, *links.problems]
+        problems.sort(key=lambda one: (one[0], one[1].line, one[1].code))
+        sources = _sources(ordered, absent, state, entities, problems)
+        return [*renamed.ops, *entities.ops, *links.ops, *sources], problems
+
+    around = LinkContext(before, schema, entities, known, past.renamed)
+    ops, problems = planned(around)
     if of_changes is not None:
-        after = State(state.nodes.values(), state.links.values(), state.sources.values())
-        apply(after, stamp, ops)
-        ops += of_changes(state, after)
+        after = _applied(state, stamp, ops)
+        claimed = of_changes(state, after)
+        if later := _with_claims(around, ordered, past, after, stamp=stamp, claimed=claimed):
+            ops, problems = planned(later)
+            claimed = of_changes(state, _applied(state, stamp, ops))
+        ops += claimed
     changes = apply(state, stamp, ops)
     return Difference(tuple(ops), changes, tuple(problems), tuple(entities.warnings))
+
+
+def ends_named(readings: Sequence[FileReading]) -> set[str]:
+    """Return the ids that links of these files name."""
+    return {end for one in readings for link in one.facts.links if not link.is_path for end in ends_of(link)}
+
+
+def _applied(state: State, stamp: Stamp, ops: Sequence[Operation]) -> State:
+    """Return another state, with operations applied to it."""
+    after = State(state.nodes.values(), state.links.values(), state.sources.values())
+    apply(after, stamp, ops)
+    return after
+
+
+def _with_claims(
+    around: LinkContext,
+    readings: Sequence[FileReading],
+    past: Past,
+    after: State,
+    *,
+    stamp: Stamp,
+    claimed: Sequence[Operation],
+) -> LinkContext | None:
+    """Return the context in which links mean what they do after changes of clients; None where that is the same.
+
+    An id means the entity that has it; else the first one, in the order of ids, that had it before. ``after`` is the
+    state with all that files say, ``claimed`` are the operations of the changes.
+    """
+    ends = ends_named(readings)
+
+    def is_named(op: PutNode | DropNode) -> bool:
+        names = {op.id, *former_ids(after.nodes.get(op.id)), *former_ids_of(op.set if isinstance(op, PutNode) else {})}
+        return not ends.isdisjoint(names) or any(one.said for link in after.links_of(op.id) for one in link.statements)
+
+    moved = [op for op in claimed if isinstance(op, PutNode | DropNode) and is_named(op)]
+    if not moved:
+        return None
+    nodes = _applied(after, stamp, moved).nodes
+    types = {op.id: nodes[op.id].type if op.id in nodes else None for op in moved}
+    holders = {end: {*keys} for end, keys in past.holders.items() if not types.keys().isdisjoint([end, *keys])}
+    for key in types:
+        for end in ends.intersection(former_ids(nodes.get(key))):
+            holders.setdefault(end, {*past.holders.get(end, ())}).add(key)
+    former = dict(around.former)
+    for end, keys in holders.items():
+        known = {former.pop(end)} if end in former else set[str]()
+        if having := [key for key in keys | known if end in former_ids(nodes.get(key))]:
+            former[end] = min(having)
+    if former == around.former and all(around.type_of(key) == type_ for key, type_ in types.items()):
+        return None
+    return msgspec.structs.replace(around, former=former, claimed=types)
 
 
 def _named_by_paths(

@@ -35,6 +35,8 @@ class Past(msgspec.Struct, frozen=True):
     dates: Mapping[str, DocumentDates] = {}
     """When git says that files with new entities came and last changed."""
     released: Mapping[str, str] = {}
+    holders: Mapping[str, Sequence[str]] = {}
+    """The entities of the records that have a former id which these files name, in the order of ids."""
 
 
 class RenamePlan(msgspec.Struct):

@@ -56,9 +56,13 @@ class LinkContext(msgspec.Struct, frozen=True):
     ids_of_path: Mapping[str, Collection[str]]
     former: Mapping[str, str] = {}
     """The present id of each entity that was renamed, by a former one."""
+    claimed: Mapping[str, str | None] = {}
+    """The type after the sync of each entity that changes of clients give, change or take away (None)."""
 
     def type_of(self, end: str) -> str | None:
         """Return the type that an id will have after the sync, or None when it will not exist."""
+        if end in self.claimed:
+            return self.claimed[end]
         if end in self.entities.types:
             return self.entities.types[end]
         node = self.state.nodes.get(end)
@@ -96,7 +100,7 @@ def plan_links(readings: Sequence[FileReading], gone: frozenset[str], around: Li
     plan.ops += [op for op in statements if op.unset] + [op for op in statements if not op.unset]
     plan.ops += resolve(
         around.state,
-        around.entities.types,
+        {**around.entities.types, **around.claimed},
         around.schema,
         skip=gone,
         keeps=lambda link, one: one.src in stated and (one.src, link.id) not in kept,

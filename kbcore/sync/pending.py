@@ -24,7 +24,7 @@ from kbcore.extract.settings import EDGE_NAMES
 from kbcore.extract.sources.extractor import NAME as SOURCES
 from kbcore.git import staging
 from kbcore.ids import path_text
-from kbcore.model.graph import SourceFile
+from kbcore.model.graph import CLIENT, SourceFile
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
 from kbcore.sync.active_extractors import SETTINGS, as_defined, for_documents, wanted_and_faults
@@ -191,6 +191,7 @@ def find_pending(
     rows = recorded_files(view, below) if view else []
     taken_in = {path: (digest, mark) for path, digest, mark, _ in rows}
     waiting = {path for path, _, _, is_open in rows if is_open or place.rebuild}
+    waiting |= _with_former_ids(view) if view else set()
     check_known(place.named, place.root, taken_in)
     held = scanning.held(place.wants, place.off, taken_in)
     waiting -= held.keys()
@@ -288,6 +289,17 @@ def _has_open(source: SourceFile) -> bool:
 def _is_open(problems: str) -> bool:
     """Return whether problems, as JSON text, are such that other files may fix them."""
     return problems != "[]" and any(f'"{code}"' in problems for code in RECONSIDERED)
+
+
+def _with_former_ids(view: View) -> set[str]:
+    """Return the files with edges that may mean another end by now: at a former id, or beside a former id in use.
+
+    A client may have deleted or merged an entity since they were read.
+    """
+    holders = view.holders()
+    used = {node.id for node in view.nodes(sorted(holders))}
+    ends = (holders.keys() - used).union(*(holders[key] for key in used))
+    return {one.src for link in view.touching(sorted(ends)) for one in link.statements} - {CLIENT} if ends else set()
 
 
 def _note_idle_globs(wants: Sequence[ActiveExtractor], scan: Scan) -> None:

@@ -274,14 +274,16 @@ class View:
         wanted -= {node.id for node in self.nodes(sorted(wanted))}
         if not wanted:
             return {}
-        self._fold_former_ids()
-        holders = self._former.derived(self._tail, None, _holders)
-        return {key: holders[key] for key in wanted if key in holders}
+        holders = self.holders()
+        return {key: holders[key][0] for key in wanted if key in holders}
 
-    def stating_former(self, key: str) -> list[str]:
-        """Return the entities that have an id among their former ones, also where it is that of an entity now."""
+    def holders(self) -> Mapping[str, Sequence[str]]:
+        """Return the entities that have each former id, also where it is that of an entity now, in the order of ids.
+
+        A former id that is no entity's id means the first of them.
+        """
         self._fold_former_ids()
-        return sorted(id_ for id_, former in self._former.of(self._tail).items() if key in former)
+        return self._former.derived(self._tail, None, _holders)
 
     def _fold_former_ids(self) -> None:
         if self._pending.changes_former_ids(self._former.of(self._tail)):
@@ -536,6 +538,9 @@ class View:
             self.base_seq = self.basis.seq
 
 
-def _holders(former: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Return the entity that each former id means; of several that claim one, the first in the order of ids."""
-    return {one: key for key, ids in sorted(former.items(), reverse=True) for one in ids}
+def _holders(former: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key, ids in sorted(former.items()):
+        for one in ids:
+            found.setdefault(one, []).append(key)
+    return found

@@ -227,6 +227,20 @@ def test_a_commit_records_its_change_files_after_it_has_ended(kb, noted, hooked)
     assert imported_by(["hook", "pre-commit"], noted, LITTLE) == ([], "")
 
 
+def test_what_a_document_covered_holds_again_with_the_first_change_file(kb, noted, hooked):
+    document = "docs/requirements/new.md"
+    apply(kb, {"id": "REQ-9", "type": "req", "status": "open", "title": "Of a client", "owner": "ann"})
+    for content in (LOGIN.replace("REQ-1", "REQ-9"), None):
+        write(noted, {document: content}) if content else (noted / document).unlink()
+        kb("sync")
+    assert kb("show", "REQ-9").status != 0
+    stage(noted)
+    assert "takes along 1 change" in commit(noted, hooked)
+    shown = kb("show", "REQ-9", "--json")
+    assert shown.status == 0
+    assert shown.json["entity"]["owner"] == "ann"
+
+
 def test_a_linked_worktree_has_a_note_of_its_own(kb, noted, hooked, tmp_path):
     linked = add_worktree(noted, tmp_path / "linked", "linked")
     kb("branch", "ensure", cwd=linked)

@@ -11,6 +11,7 @@ import pytest
 
 from kbcore.checks.introduced.since import check_since
 from kbcore.checks.introduced.staged import check_staged
+from kbcore.share.merging import merge
 from kbcore.store import branches
 from kbcore.store.answers import Outcome
 from kbcore.store.history import undo
@@ -129,6 +130,109 @@ def _undone(clone: Clone, *, revert: int = 0, rollback: int = 0) -> Outcome:
         done = undo.rollback(workspace, choice.branch, author, rollback, options, follows_head=choice.follows_head)
     clone.note_own()
     return done
+
+
+def targets(clone: Clone) -> list[tuple[str, bool]]:
+    """Return where the edges of the first document lead, and whether the entity is there."""
+    links = clone.state().links.values()
+    return [(one.to_id, one.is_resolved) for one in links if one.from_id == "REQ-1"]
+
+
+def test_an_edge_of_a_document_leads_to_the_entity_with_its_id_else_to_the_one_that_had_it(
+    clone: Callable[..., Clone],
+) -> None:
+    ann, bob, eve = map(clone, ("ann", "bob", "eve"))
+
+    def all_lead_to(key: str) -> None:
+        for one in (ann, bob, eve):
+            one.pull()
+            hold(one)
+            assert targets(one) == [(key, True)], one.actor
+
+    ann.fact("FACT-5")
+    ann.rename("FACT-5", "FACT-7")
+    ann.write({"docs/requirements/REQ-1.md": req("REQ-1", relates_to="FACT-5")})
+    ann.commit()
+    bob.fact("FACT-5", "Of bob")
+    bob.commit()
+    ann.push()
+    eve.pull()
+    hold(eve)
+    assert targets(ann) == targets(eve) == [("FACT-7", True)]
+    bob.pull()
+    bob.push()
+    all_lead_to("FACT-5")
+    bob.remove("FACT-5")
+    bob.commit()
+    bob.push()
+    all_lead_to("FACT-7")
+    bob.git("revert", "--no-edit", "HEAD")
+    bob.push()
+    all_lead_to("FACT-5")
+    fresh = clone("fresh")
+    assert targets(fresh) == [("FACT-5", True)]
+    assert fresh.facts() == ann.facts()
+
+
+def test_of_several_that_had_an_id_an_edge_of_a_document_leads_to_the_first(clone: Callable[..., Clone]) -> None:
+    ann, bob, eve = clones = [clone(actor) for actor in ("ann", "bob", "eve")]
+    ann.sync({"docs/requirements/REQ-1.md": req("REQ-1", relates_to="FACT-5")})
+    ann.commit()
+    ann.push()
+    bob.pull()
+    for one, key in ((ann, "FACT-8"), (bob, "FACT-7")):
+        one.fact("FACT-5")
+        one.rename("FACT-5", key)
+        one.git("checkout", "--quiet", "--", "docs")
+        one.commit()
+    ann.push()
+    eve.pull()
+    eve.sync()
+    bob.pull()
+    bob.push()
+    for one in clones:
+        one.pull()
+        hold(one)
+        assert targets(one) == [("FACT-7", True)], one.actor
+    bob.remove("FACT-7")
+    bob.commit()
+    bob.push()
+    for one in (ann, eve, clone("fresh")):
+        one.pull()
+        one.sync()
+        assert targets(one) == [("FACT-8", True)], one.actor
+
+
+def test_a_link_without_a_type_gets_one_when_a_change_brings_its_end(clone: Callable[..., Clone]) -> None:
+    ann, bob = clone("ann"), clone("bob")
+    ann.sync({"docs/requirements/REQ-1.md": req("REQ-1", links="[SCN-1]")})
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    ann.add("SCN-1", type="scenario", status="active", title="One")
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    for one in (ann, bob, clone("fresh")):
+        links = [(link.type, link.to_id) for link in one.state().links.values() if link.from_id == "REQ-1"]
+        assert links == [("specified_by", "SCN-1")], one.actor
+
+
+def test_an_edge_of_a_document_follows_an_entity_that_a_merged_branch_renamed(ann: Clone) -> None:
+    ann.sync({"docs/requirements/REQ-1.md": req("REQ-1", relates_to="FACT-1")})
+    ann.commit()
+    ann.begin("topic")
+    ann.rename("FACT-1", "FACT-7")
+    ann.git("checkout", "--quiet", "--", "docs")
+    ann.switch("main")
+    ann.sync()
+    assert targets(ann) == [("FACT-1", True)]
+    merge(ann.workspace(), "main", "topic", ann.author())
+    ann.sync()
+    assert targets(ann) == [("FACT-7", True)]
+    assert ann.sync().is_idle
 
 
 @pytest.mark.parametrize("how", ["revert", "rollback"])
