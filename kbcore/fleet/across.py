@@ -262,7 +262,7 @@ def _not_there(rows: Rows, repo: str, id_: str, failures: Sequence[Failure]) -> 
     for one in failures:
         if one.repo == repo:
             return StorageError(f"{repo} could not be read: {one.message}", hint=one.hint)
-    ids = [row[0] for row in rows("select id from entity where repo = $1 limit $2", [repo, _MOST_GUESSED])]
+    ids = [row[0] for row in rows("select id from entity where repo = $1 order by id limit $2", [repo, _MOST_GUESSED])]
     return NotFound(f"There is no {in_quotes(id_)} in {repo}.", hint=did_you_mean(id_, ids))
 
 

@@ -101,7 +101,7 @@ def test_a_cursor_says_so_when_other_documents_are_at_hand_than_before(project):
     path.write_bytes(stated)
     assert [one.id for one in ask(project, "passkey", cursor=first.next_cursor).entities] == ["REQ-1"]
     other = Project(project.root, is_new=False)
-    with pytest.raises(InvalidQuery, match="documents differ from those") as caught:
+    with pytest.raises(InvalidQuery, match="readable documents, or the owners of files, differ") as caught:
         ask(other, "passkey", cursor=first.next_cursor)
     assert caught.value.hint == "Ask for the first page again, without a cursor."
     again = ask(other, "passkey", limit=1)
