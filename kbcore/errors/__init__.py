@@ -393,7 +393,7 @@ class ModelUnavailable(Unavailable, code="model_unavailable", exit_status=35):
 class WorkersUnavailable(Unavailable, code="workers_unavailable", exit_status=39):
     """The workers of an engine of the fleet could not be started or reached, or ended before they answered."""
 
-    default_hint = "Name fewer --workers, so that each has more memory, or leave --engine out."
+    default_hint = "Use fewer workers, so that each has more memory, or the engine local."
 
 
 class CommitUncertain(KBError, code="commit_uncertain", exit_status=30):

@@ -14,6 +14,8 @@ from kbcore.text.decoding import place
 from kbcore.text.json_reader import NotJson, ObjectSpan, read_spans
 
 _SKIPPED: Final = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*+", re.DOTALL)
+_TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|//[^\r\n]*|/\*.*?\*/|,', re.DOTALL)
+"""Texts and comments, in which a comma is none, and commas."""
 _COMMENTS: Final = re.compile(r"(?:[ \t\r\n]*+(?://[^\r\n]*|/\*.*?\*/))*+", re.DOTALL)
 
 
@@ -105,7 +107,8 @@ def without_items(text: str, path: Sequence[str], is_unwanted: Callable[[dict[st
         if text[after : after + 1] == ",":
             text = text[: span.start] + text[_skip(text, after + 1) :]
         else:
-            text = text[: text.rindex(",", 0, span.start)] + text[span.end :]
+            comma = max(one.start() for one in _TOKENS.finditer(text, 0, span.start) if one[0] == ",")
+            text = text[:comma] + text[span.end :]
 
 
 def without_empty(text: str, path: Sequence[str]) -> str:

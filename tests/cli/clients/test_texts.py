@@ -173,6 +173,13 @@ def test_items_that_are_taken_out_leave_the_others(document, items, indent, mark
     assert emptied == ({**rest, "hooks": {"Start": left}} if left else rest)
 
 
+@pytest.mark.parametrize("before", ["0,/* , */", '"a,b" , // c, d\n', '{"x": [1, 2]},'])
+def test_the_last_item_goes_with_the_comma_before_it_and_none_in_a_comment_or_text(before):
+    text = f'{{"hooks": [{before} {{"a": 1}}]}}'
+    left = read_spans(without_items(text, ("hooks",), lambda one: one == {"a": 1})).root
+    assert left == {"hooks": read_spans(text).root["hooks"][:1]}
+
+
 TABLES = """\
 model = "x" # mine
 
