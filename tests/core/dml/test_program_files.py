@@ -145,7 +145,7 @@ WRONG = {
     'open("a.txt", read, S), close(S), close(S)': "There is no `stream` `<stream>`",
     "write(_, x)": "Arguments are not sufficiently instantiated",
     "flush_output(_)": "Arguments are not sufficiently instantiated",
-    "write('<stream>(0x600000)', x)": "There is no `stream` `<stream>(0x600000)`",
+    "write('<stream>(0x600000)', x)": "There is no `stream` `'<stream>(0x600000)'`",
     'close("<stream>(0x600000)")': 'There is no `stream` `"<stream>(0x600000)"`',
     "write(kb_null, x)": "There is no `stream` `kb_null`",
     "read(_)": "`user_input` is never readable",
