@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     import typer
 
-    from kbcli.fleet.options import Texts
     from kbcli.invocation.context import Session
     from kbcore.config.user import UserSettings
     from kbcore.fleet.across import Asker
@@ -68,7 +67,7 @@ def workers_of(engine: str, workers: int | None, address: str | None, shard: int
     return RayOptions(workers or 0, address or "", shard or FLEET_SHARD)
 
 
-def find(session: Session, place: str | None, repos: Texts, workers: RayOptions | None = None) -> FoundFleet:
+def find(session: Session, place: str | None, repos: list[str] | None, workers: RayOptions | None = None) -> FoundFleet:
     """Return what is in the place that is meant. Raises: ``InvalidQuery`` where none is, or nothing is there."""
     from kbcore.errors import NotFound
     from kbcore.fleet import reading
@@ -104,7 +103,7 @@ def _place(session: Session, place: str | None) -> tuple[str, Path]:
     return stated, root_of(workspace)
 
 
-def _nothing(where: Place, named: str, repos: Texts, branch: str) -> tuple[str, str]:
+def _nothing(where: Place, named: str, repos: list[str] | None, branch: str) -> tuple[str, str]:
     """Return what to say where a selection means nothing of a place, and what helps."""
     from kbcore.fleet import reading
     from kbcore.text.escaping import in_quotes

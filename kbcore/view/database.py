@@ -51,6 +51,8 @@ _SMALL_LIST: Final = 64
 _STATEMENTS: Final = 512
 """Texts of statements whose parsed form this process keeps: parsing is a third of what a look-up by key takes, and of
 what making the tables of a view takes."""
+_KEPT_CHARS: Final = 20_000
+"""The longest text of a statement that is kept so."""
 _PARSED: Final[dict[str, list[duckdb.Statement]]] = {}
 
 
@@ -139,6 +141,8 @@ class Connection:
         found = _PARSED.get(sql)
         if found is None:
             found = self._opened.extract_statements(sql)
+            if len(sql) > _KEPT_CHARS:
+                return found
             if len(_PARSED) >= _STATEMENTS:
                 _PARSED.clear()
             _PARSED[sql] = found

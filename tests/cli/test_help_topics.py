@@ -180,8 +180,8 @@ def test_no_place_that_builds_a_remedy_shows_a_command_that_loses_data() -> None
     losing = [one for one in BUILT if any((one.name, word) in HELP_TOPICS for word in one.words)]
     assert {one.name for one in losing} >= {"branch", "compact", "doctor", "gc"}
     for one in losing:
-        told = hints.in_tool_words(kb(one.name, *one.words), is_dotted=False)
-        for text in (shell(one.name, *one.words), for_shell(kb(one.name, *one.words)), told):
+        of_tools = hints.in_tool_words(kb(one.name, *one.words), is_dotted=False)
+        for text in (shell(one.name, *one.words), for_shell(kb(one.name, *one.words)), of_tools):
             assert not any(option in text for _, option in HELP_TOPICS), one.place
 
 

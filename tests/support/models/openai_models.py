@@ -42,10 +42,10 @@ def ask(
     parts: list[str] | None = None,
 ) -> Turn:
     """Return the turn of a model, asked with ``messages``; ``parts`` gets the parts of a stream."""
-    told = [] if parts is None else parts
+    notes = [] if parts is None else parts
 
     async def tell(text: str) -> None:
-        told.append(text)
+        notes.append(text)
 
     given = messages or ASK
     return run(model.stream(given, [FINISH], tell) if streams else model.complete(given, [FINISH]))
