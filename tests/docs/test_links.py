@@ -65,6 +65,11 @@ def test_every_page_can_be_reached_from_the_readme():
     assert set(PAGES) - reached == set()
 
 
+def test_the_readme_lists_every_page_of_docs():
+    listed = {(ROOT / target.partition("#")[0]).resolve() for target in links((ROOT / "README.md").read_text())}
+    assert set((ROOT / "docs").glob("*.md")) - listed == set()
+
+
 def test_a_link_that_leads_nowhere_is_seen(tmp_path):
     page = ROOT / "README.md"
     assert fault(page, "docs/nowhere.md")
