@@ -122,6 +122,7 @@ class CheckRun:
 
         opened = self._opened
         by = Selection(actor=asked.actor, session=asked.session)
+        by.check_known(view)
         since = check_since(opened.workspace, view, opened.branch, text, only=self._only, changed_by=by, is_local=True)
         report, fixed, point = self._narrowed(view, since.found.report), since.found.fixed, since.point
         opened.session.notes += point.notes
@@ -184,7 +185,7 @@ class CheckRun:
             if asked.staged:  # what is staged need not be recorded
                 found = found._replace(unknown=[])
             for said in found.notes():
-                output.note(said)
+                output.note(f"note: {said}")
             self._opened.session.show_called(found.called)
             parts.append(_Part(found, found.inside if is_scope else [*found.ids, *found.unknown]))
         self.stated_last = tuple(path for one in parts for path in one.targets.gone)

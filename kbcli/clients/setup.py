@@ -41,14 +41,16 @@ class Surroundings(msgspec.Struct, frozen=True):
     hook_command: Mapping[Scope, Sequence[str]]
     server_name: str = "kb"
 
-    def base_of(self, scope: Scope) -> Path:
-        """Return the folder that a scope's files are below. Raises: ``InvalidQuery``."""
+    def base_of(self, scope: Scope, client: str) -> Path:
+        """Return the folder that a client's files of a scope are below. Raises: ``InvalidQuery``."""
         if scope == "project":
             if self.worktree is None:
                 raise InvalidQuery("A bare repository has no files for a client to read.", hint="Use --scope user.")
             return self.worktree
         if self.home is None:
-            hint = "Set HOME, or use --scope project."
+            has_project = client not in kinds.KINDS or "project" in kinds.KINDS[client].places
+            other = ", or use --scope project." if has_project else f": {client} has no file of a project."
+            hint = f"Set HOME{other}"
             raise InvalidQuery("HOME names no absolute path, so your home folder is not known.", hint=hint)
         return self.home
 
@@ -120,7 +122,7 @@ def skills(around: Surroundings, clients: Sequence[str], scope: str = "") -> lis
 
 
 def _target(around: Surroundings, client: str, scope: Scope, below: PurePosixPath, part: Part) -> Target:
-    base = around.base_of(scope)
+    base = around.base_of(scope, client)
     if scope == "user":
         base, below = kinds.in_home(base, below, around.machine.env)
     place = ClientFile(base, below, is_private=scope == "user")

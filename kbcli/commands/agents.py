@@ -13,6 +13,7 @@ from kbcli.invocation.context import session_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kbcli.clients.kinds import Scope
     from kbcli.clients.setup import Done, Surroundings, Target
     from kbcli.invocation.context import Session
 
@@ -149,8 +150,8 @@ def show(
     session = session_of(ctx)
     session.is_read_only = True
     output = session.output
-    around = client_surroundings.of(session)
     names = _named(clients, every=every, may_be_none=skill)
+    around = client_surroundings.of(session, _scopes(names, scope))
     found = [one for client in names for one in setup.targets(around, client, _fit(client, scope))]
     found += setup.skills(around, _read_by(names), scope) if skill else []
     if output.is_json:
@@ -198,6 +199,13 @@ def _fit(client: str, scope: str, *, is_one: bool = False) -> str:
     return scope if is_one or not scope or scope not in kinds.SCOPES or scope in kinds.find(client).places else ""
 
 
+def _scopes(clients: Sequence[str], scope: str, *, is_one: bool = False) -> list[Scope]:
+    """Return the scopes of the servers of these clients. Raises: ``InvalidQuery`` for one that there is not."""
+    from kbcli.clients import kinds
+
+    return [kinds.scope_of(one, _fit(one, scope, is_one=is_one)) for one in clients]
+
+
 def _read_by(clients: Sequence[str]) -> Sequence[str]:
     """Return the clients whose skill is meant: without any, that which clients share."""
     from kbcli.clients import kinds
@@ -234,7 +242,8 @@ def _each(
     from kbcli.messages.agents import action_word, fault_line, part_line
     from kbcore.errors import KBError
 
-    around, output, status = client_surroundings.of(session), session.output, 0
+    around = client_surroundings.of(session, _scopes(clients, scope, is_one=len(clients) == 1))
+    output, status = session.output, 0
     listed: list[dict[str, Any]] = []
     for title, targets in _meant(around, clients, scope, skills):
         if not output.is_json:

@@ -182,7 +182,7 @@ def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, objec
     _warn_of_unrecorded(opened)
     if found.left_out:
         elements = pluralize(found.left_out, "element")
-        session.output.note(f"note: {elements} left out in whole or in part, and all history: they are not shared.")
+        session.output.warn(f"{elements} left out in whole or in part, and all history: they are not shared.")
     if session.output.is_json:
         session.output.document(as_json(found.head) | {"path": dest, "written": found.bytes})
         return

@@ -62,14 +62,14 @@ def _answer(session: Session, paths: list[str], *, diff: bool, budget: int | Non
     from kbcore.ids import path_text
     from kbcore.limits import MAX_CONTEXT_PATHS
     from kbcore.prime.rendering import hook_text_of, json_of, text_of
-    from kbcore.query import empty_problems, refuse
     from kbcore.sync.context import ContextRequest, find_context
     from kbcore.sync.paths import folder_in
     from kbcore.sync.symbol_at import place_in
     from kbcore.text.escaping import json_text
 
     paths = [path_text(path) for path in paths]
-    refuse(empty_problems({f"for[{at}]": path for at, path in enumerate(paths)}))
+    if not all(path.strip() for path in paths):
+        raise InvalidQuery("--for is empty.", hint="Leave it out, or name a path.")
     least, most = (MIN_CONTEXT_TOKENS, HOOK_TOKENS) if is_hook else (MIN_PRIME_TOKENS, MAX_CONTEXT_TOKENS)
     tokens = (HOOK_TOKENS if is_hook else PRIME_TOKENS) if budget is None else budget
     if not least <= tokens <= most:

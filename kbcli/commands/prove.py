@@ -80,7 +80,7 @@ def run(
 
 def _jobs(named: list[str]) -> Sequence[Job]:
     """Return the jobs of these numbers and names, all where none is given. Raises: ``InvalidQuery``."""
-    from kbcli.prove.jobs import JOBS
+    from kbcli.prove.report import JOBS
     from kbcore.errors import InvalidQuery
     from kbcore.text.escaping import in_quotes
     from kbcore.text.suggest import did_you_mean

@@ -41,6 +41,10 @@ def run(
     force: Annotated[
         bool, typer.Option("--force", help="Take the old values, also where someone changed the same since.")
     ] = False,
+    expected_seq: Annotated[
+        int | None,
+        typer.Option("--expected-seq", metavar="SEQ", help="Refuse it if a record after SEQ changed any of it."),
+    ] = None,
     files: Annotated[
         bool, typer.Option("--files", help="Where a record renamed an entity, change the files back too.")
     ] = False,
@@ -73,16 +77,16 @@ def run(
     opened = session.open(dry_run=dry_run)
     meant = [record_meant(opened, one) for one in points or ()]
     seqs, said = [one.seq for one in meant], [one.said for one in meant if one.said]
-    options = UndoOptions(force=force, dry_run=dry_run)
+    options = UndoOptions(force=force, dry_run=dry_run, expected_seq=expected_seq)
     if not seqs:
         selection = filters.read(opened)
         seqs, notes = opened.store.read(lambda view: (records_of(view, selection), selection.notes(view)))
         named = some_of([f"seq {one}" for one in seqs], _MOST_NAMED)
         said += [f"{pluralize(len(seqs), 'record')} {selection.writer.words()}: {named}."]
-        session.notes += notes
+        said += notes
         options = msgspec.structs.replace(options, message=message_of(selection, len(seqs)), writer=selection.writer)
     if len(seqs) == 1:
-        written = undo(opened.target, seqs[0], dry_run=dry_run or not files)
+        written = undo(opened.target, seqs[0], dry_run=dry_run or not files, expected_seq=expected_seq)
         if written is not None and not isinstance(written, LargerRecord) and not files:
             if not session.output.is_json:
                 for one in said:

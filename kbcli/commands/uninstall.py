@@ -60,8 +60,9 @@ def run(
     failed: list[tuple[Target, KBError]] = [one for one in found if isinstance(one, tuple)]
     planned = uninstalling.plan(workspace, deletes_all=delete_all, is_last=True)
     events = [one for one in hooks.status(repo, session.env) if one.state not in {"absent", "foreign"}]
-    if not _is_wanted(session, planned, parts, [f"{one.event} in {one.path}" for one in events], yes=yes):
-        return exits.DONE
+    ended = _shown(session, planned, parts, [f"{one.event} in {one.path}" for one in events], yes=yes)
+    if ended is not None:
+        return ended
     session.writes = True
     results = hooks.uninstall(repo, session.env)
     done: list[Target] = []
@@ -87,43 +88,51 @@ def run(
     return status or exits.status_of_hooks(results)
 
 
-def _is_wanted(
+def _shown(
     session: Session, planned: Removal, parts: Sequence[Target], events: Sequence[str], *, yes: bool
-) -> bool:
-    """Show what would be done, and return whether it is to be done."""
+) -> int | None:
+    """Show what would be done; return the status where it is not to be done, None where it is.
+
+    Raises: ``InvalidQuery`` where nobody can be asked.
+    """
+    from kbcli.invocation import exits
+    from kbcore.errors import InvalidQuery
     from kbcore.text.escaping import escape_controls
 
     output = session.output
+    is_nothing = not (events or parts or planned.paths)
     if output.is_json:
-        if not yes:
-            output.document({"done": False, **_as_json(planned, parts, []), "hooks": list(events)})
-        return yes
-    for event in events:
-        output.say(escape_controls(f"git hook     {event}"))
-    for line in _lines_of(parts):
+        if yes:
+            return None
+        output.document({"done": False, **_as_json(planned, parts, []), "hooks": list(events)})
+        return exits.DONE if is_nothing else InvalidQuery.exit_status
+    for line in _lines_of(planned, parts, events):
         output.say(escape_controls(line))
-    for path in planned.paths:
-        output.say(escape_controls(f"delete       {path}"))
-    for one in planned.kept:
-        output.say(escape_controls(f"keep         {one.path}: it {_WHY[one.reason]}"))
-    if not (events or parts or planned.paths):
+    if is_nothing:
         output.say("Nothing of KB is here.")
-        return False
+        return exits.DONE
     if yes:
-        return True
-    if output.is_interactive and typer.confirm("Take this out?", err=True):
-        return True
-    output.note("Nothing was changed. `kb uninstall --help` says how to do it without being asked.")
-    return False
+        return None
+    if not output.is_interactive:
+        output.flush()
+        hint = "`kb uninstall --help` says what goes and what stays."
+        raise InvalidQuery("Nobody can be asked here: it needs --yes. Nothing was changed.", hint=hint)
+    if typer.confirm("Take this out?", err=True):
+        return None
+    output.note("Nothing was changed.")
+    return exits.INTERRUPTED
 
 
-def _lines_of(parts: Sequence[Target]) -> Iterator[str]:
-    """Yield a line for each part of a file; several clients may have the same one."""
+def _lines_of(planned: Removal, parts: Sequence[Target], events: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each thing that goes or stays; several clients may have the same part of a file."""
+    yield from (f"git hook     {event}" for event in events)
     clients: dict[tuple[str, Path], list[str]] = {}
     for target in parts:
         clients.setdefault((target.part.name, target.place.path), []).append(target.client)
     for (part, path), names in clients.items():
         yield f"{part.ljust(12)} of {', '.join(names)} in {path}"
+    yield from (f"delete       {path}" for path in planned.paths)
+    yield from (f"keep         {one.path}: it {_WHY[one.reason]}" for one in planned.kept)
 
 
 def _show_done(

@@ -139,7 +139,8 @@ def file_at(opened: Opened, view: View, seq: int, text: str, *, is_now: bool) ->
             raise refused
     elif place_in(text, "").line and not found.place.line:
         whole = escape_controls(found.place.path)
-        opened.session.output.note(f"Lines are known of files as they are checked out now: all of {whole} is meant.")
+        said = f"Lines are known of files as they are checked out now: all of {whole} is meant."
+        opened.session.output.note(f"note: {said}")
     return found
 
 

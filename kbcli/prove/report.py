@@ -1,4 +1,4 @@
-"""The results of all jobs that were run, and their tables."""
+"""The list of all jobs, the results of those that were run, and their tables."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcli.prove import reading_jobs, writing_jobs
 from kbcli.prove.job import Result, System, Verdict
-from kbcli.prove.jobs import JOBS
 from kbcore.text.wording import pluralize
 
+JOBS: Final = (*reading_jobs.JOBS, *writing_jobs.JOBS)
+"""The jobs, in their order."""
 LABELS: Final[Mapping[System, str]] = {
     "kb": "KB",
     "memory": "server-memory",

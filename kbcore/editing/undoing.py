@@ -64,14 +64,14 @@ class RevertedRename(NamedTuple):
 
 
 def undo(
-    target: WriteTarget, seq: int, *, message: str = "", dry_run: bool = False
+    target: WriteTarget, seq: int, *, message: str = "", dry_run: bool = False, expected_seq: int | None = None
 ) -> RevertedRename | LargerRecord | None:
     """Undo the rename that a record made, in the files too, if that is all that the record did.
 
     None where nothing that it renamed is named by files and has the id of the record still: the revert of the record
     does all that is to be done, or says what prevents it.
 
-    Raises: as ``rename``.
+    Raises: as ``rename``, with ``StaleBase`` where the entity changed after ``expected_seq``.
     """
 
     def step(view: View) -> tuple[Found, Step] | LargerRecord | None:
@@ -93,7 +93,7 @@ def undo(
             return LargerRecord(seq, named, rest)
         [(now, before)] = named.items()
         found = Found(view, now, before, target.workspace.schema)
-        return found, Step(now, before, renamed_back(found.node, before, former_ids(gone[now])))
+        return found, Step(now, before, renamed_back(found.node, before, former_ids(gone[now])), expected_seq)
 
     with document_lock.held(target.workspace, command=target.author.tool, dry_run=dry_run):
         planned = target.workspace.store(target.branch).read(step)
@@ -173,7 +173,7 @@ def revert_links(target: WriteTarget, seqs: Sequence[int], options: UndoOptions)
         return _Before(steps, {path: one.hash for path, one in sources.items() if one}) if steps else None
 
     def planner(restored: Collection[str]) -> Planner:
-        return revert_planner(ordered, workspace.schema, force=options.force, restored=restored)
+        return revert_planner(ordered, workspace.schema, options, restored=restored)
 
     return _undone_with_files(target, before, planner, request)
 

@@ -141,7 +141,7 @@ def _meant(call: Call, asked: CheckArguments, view: View, problems: Sequence[Pro
         if asked.since is not None:
             point_of(workspace, view, call.branch, str(asked.since))
     with noting("actor", "unknown_actor"):
-        _by(call, asked).check_known(view)
+        _by(call, asked).check_known(view, call.author.session)
     with noting("paths", "unknown_id"):
         if asked.paths:
             root = workspace.repo.worktree if workspace.repo.has_worktree else workspace.repo.git_dir

@@ -15,7 +15,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from kbcore.errors import NeedsPerson
+from kbcore.errors import NeedsPerson, StaleBase
 from kbcore.text.escaping import escape_and_cut
 from kbmcp.tools.call import Call
 
@@ -31,6 +31,7 @@ _SCHEMA: Final[types.ElicitRequestedSchema] = {
     "required": [_KEY],
 }
 _BY_HAND: Final = "Ask the user to decide; `kb revert --help` and `kb redact --help` say how a person does it."
+_CHANGED: Final = "What the person confirmed was changed by another record before the answer came."
 NOT_OFFERED: Final = f"This client offers no way to ask a person (elicitation). {_BY_HAND}"
 NOT_CONFIRMED: Final = f"The person was asked and did not confirm. Do not ask again for the same. {_BY_HAND}"
 
@@ -38,12 +39,14 @@ NOT_CONFIRMED: Final = f"The person was asked and did not confirm. Do not ask ag
 def confirm(call: Call, what: str, why: str) -> None:
     """Go on only where a person has confirmed this: what is asked for, and why that needs a person.
 
-    Raises: ``NeedsPerson`` with the question.
+    Raises: ``NeedsPerson`` with the question; ``StaleBase`` where the person has confirmed another one.
     """
     question = escape_and_cut(
         f"{call.author.actor} asks {what}, on the branch {call.branch} of {call.repository}. {why}", _MOST_CHARS
     )
-    if question != call.confirmed:
+    if call.confirmed and call.confirmed != question:
+        raise StaleBase(_CHANGED)
+    if not call.confirmed:
         raise NeedsPerson(question, hint=NOT_OFFERED)
 
 

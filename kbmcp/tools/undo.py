@@ -82,7 +82,10 @@ def _undone(
 ) -> Payload:
     """Undo records; with ``force`` also where newer values would be lost, once a person has confirmed that.
 
-    Raises: ``NeedsPerson``; as ``undo.revert``.
+    What the person confirmed is the loss of the values that there were then: a record that changes them after the
+    question makes it another question, and refuses the undo once the question is answered.
+
+    Raises: ``NeedsPerson``; ``StaleBase``; as ``undo.revert``.
     """
     from kbcore.errors import RevertConflict
     from kbcore.store.history.undo import UndoOptions
@@ -97,8 +100,11 @@ def _undone(
             raise
         if not asked.dry_run:
             named = some_of([f"record {seq}" for seq in sorted(seqs)], _MOST_NAMED)
-            confirm(call, f"to undo {named} although newer values are lost by it", conflict.message)
-        outcome = target.revert(seqs, msgspec.structs.replace(options, force=True))
+            lost = " ".join(one.message for one in conflict.details)
+            last = f"Record {conflict.data['changed_at']} is the last one that changed any of it"
+            confirm(call, f"to undo {named} although newer values are lost by it", f"{last}. {lost}")
+        forced = msgspec.structs.replace(options, force=True, expected_seq=conflict.data["changed_at"])
+        outcome = target.revert(seqs, forced)
     return answer_of(call, outcome)
 
 

@@ -426,6 +426,16 @@ def test_without_a_home_only_the_project_is_set_up(kb, home, root, user):
     assert (ran.status, ran.out.startswith("Codex")) == (0, True)
 
 
+@pytest.mark.parametrize("client", [*KINDS])
+def test_a_scope_that_a_refusal_advises_is_one_of_the_client(kb, home, root, user, client):
+    """Some clients have no file of a project."""
+    user.delenv("HOME")
+    ran = kb("agents", "install", client, "--scope", "user")
+    assert (ran.status, "hint: Set HOME" in ran.err) == (2, True)
+    assert ("--scope project" in ran.err) is (kb("agents", "install", client, "--scope", "project").status == 0)
+    assert "is not on your PATH" not in ran.err
+
+
 @pytest.mark.parametrize(
     ("client", "variable", "places"),
     [

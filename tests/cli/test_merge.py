@@ -216,6 +216,7 @@ def test_what_is_contested_is_shown_wherever_the_entity_is(kb, topic):
     apply(kb, {"id": "S-2", **SYMBOL})
     kb("merge", "topic")
 
+    assert "1 field is contested: `kb resolve` " in kb("prime").out
     shown = kb("query", "symbol", "--where", "contested=true", "--json").json["entities"]
     concept = kb("kip", 'FIND(?x) WHERE { ?x {type: "Symbol", name: "S-1"} }', "--json").json["result"][0]
 

@@ -113,7 +113,7 @@ def test_it_is_never_above_its_budget_and_counts_what_is_left_out(kb, synced, bu
     [
         (["--budget", "1"], "--budget is 1."),
         (["--budget", "5000"], "--budget is 5000."),
-        (["--for", ""], "is empty"),
+        (["--for", ""], "error: --for is empty.\nhint: "),
         (["--hook", "--budget", "900"], "--budget is 900."),
     ],
 )

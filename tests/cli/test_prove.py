@@ -14,7 +14,7 @@ import pytest
 from kbcli import app
 from kbcli.prove import report, run, situation
 from kbcli.prove.job import SYSTEMS, Job, Result, Script, Step, shell
-from kbcli.prove.jobs import JOBS
+from kbcli.prove.report import JOBS
 from kbcli.prove.scene import Scene
 from tests.support.docs.console import environment
 from tests.support.docs.regenerate_docs import PROVED
@@ -25,7 +25,7 @@ STAND_IN = """\
 import json, os, sys
 from pathlib import Path
 from kbcli.demo.client import Server, ToolCall, converse
-from kbcli.prove.jobs import JOBS
+from kbcli.prove.report import JOBS
 
 if sys.argv[1:] == ["--version"]:
     sys.exit(print("stand-in 1.2.3"))

@@ -354,6 +354,7 @@ def test_the_status_says_what_is_not_shared_by_actor_from_when_sharing_is_on(kb,
     out = kb("status").out
     assert "2 changes are not shared (2 of ann): `kb share` writes them." in out
     assert "1 change is not shared, because no file may hold it: `kb share --list` says why." in out
+    assert "2 changes are not shared: `kb share` writes them." in kb("prime").out
 
 
 def test_after_sharing_was_turned_off_the_files_stay_and_hold(kb, synced, apply):

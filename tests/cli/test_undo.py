@@ -110,12 +110,25 @@ def test_an_hour_is_taken_back_of_the_user_alone_and_a_dry_run_names_the_records
     user.setenv("KB_ACTOR", "ann")
     shown = kb("revert", "--since", "1h", "--dry-run")
     assert shown.out == "Would change main at seq 6: 3 deleted.\n"
-    assert "3 records by 'ann': seq 2, seq 4, seq 6." in shown.err
+    assert "note: 3 records by 'ann': seq 2, seq 4, seq 6." in shown.err
+    assert "note: '1h' is since " in shown.err
+    assert "warning: '1h'" not in shown.err
+    assert len(kb("revert", "--since", "1h", "--dry-run", "--json").json["points"]) == 2
     assert kb("revert", "--since", "1h").status == 0
     assert scenarios(kb) == ["S-1", "S-3"]
 
 
 @pytest.mark.sliced
+def test_force_takes_no_value_that_came_after_the_expected_record(kb, changed):
+    kb("set", "SCN-1", "title=Device of a friend")
+    assert kb("revert", "2", "--force", "--dry-run", "--expected-seq", "4").status == 0
+    kb("set", "SCN-1", "title=Device of a neighbour")
+    ran = kb("revert", "2", "--force", "--expected-seq", "4")
+    assert ran.status == 12
+    assert "'SCN-1' changed at seq 5, after 4." in ran.err
+    assert kb("show", "SCN-1", "--json").json["entity"]["title"] == "Device of a neighbour"
+
+
 def test_a_dry_run_of_a_revert_says_what_would_change_and_writes_nothing(kb, changed):
     ran = kb("revert", "3", "--dry-run")
     assert (ran.status, ran.out) == (0, "Would change main at seq 3: 1 updated.\n")

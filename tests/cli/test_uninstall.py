@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes.cli import DOCUMENTS, write
+from tests.support.processes.terminal import Terminal
 from tests.support.repository.repos import add_worktree, commit_files, git
 
 PROGRAM = Path(sys.executable).with_name("kb")
@@ -80,12 +81,24 @@ def test_repository_and_home_are_as_before_to_the_byte(kb, home, root, is_used_b
     use(kb, root)
     assert len(snapshot(root, home)) > len(before) + 60
     shown = kb("uninstall", "--delete-all")
-    assert (shown.status, "Nothing was changed." in shown.err) == (0, True)
+    assert (shown.status, "it needs --yes. Nothing was changed." in shown.err) == (2, True)
+    assert "delete       " in shown.out
+    as_json = kb("uninstall", "--delete-all", "--json")
+    assert (as_json.status, as_json.json["done"]) == (2, False)
     assert kb("status").status == 0
     done = kb("uninstall", "--delete-all", "--yes")
     assert (done.status, done.out.splitlines()[-1]) == (0, "KB is taken out of this repository.")
     assert snapshot(root, home) == before
-    assert "Nothing of KB is here." in kb("uninstall", "--yes").out
+    assert "Nothing of KB is here." in kb("uninstall").out
+    assert kb("uninstall", "--json").status == 0
+
+
+def test_at_a_terminal_a_no_changes_nothing(kb, home, root, tmp_path):
+    assert kb("init").status == 0
+    before = snapshot(root)
+    terminal = Terminal(root, tmp_path / "state", "Take this out? [y/N]: ", "uninstall", env={"HOME": str(home)})
+    assert terminal.leave("n\n") == 130
+    assert snapshot(root) == before
 
 
 def test_journals_stay_unless_told_and_init_takes_them_up(kb, home, root):

@@ -17,10 +17,11 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import jsonschema
 
+from kbcli.clients.kinds import KINDS, entry_of, file_of
 from kbcore.prime.agent_text import SKILL_DESCRIPTION
 from tests.conformance import clients, npm
 from tests.conformance.clients import CLIENTS as REAL_CLIENTS
@@ -33,6 +34,15 @@ from tests.support.repository.repos import commit_files, make_repository, use_em
 FOLDER: Final = Path(sys.prefix) / "conformance" / "agent-files"
 WANTED: Final = ("skills-ref==0.1.1", "skillsaw==0.22.0")
 """The second one has the schemas of the registry."""
+FORMS: Final = "@gleanwork/mcp-config-schema@5.2.0"
+"""The files in which clients keep their servers, and schemas of what is in them, as their makers document them."""
+_FORM_OF: Final = {"claude": "claude-desktop"}
+_VALIDATE: Final = """
+import { createRequire } from "node:module";
+const { validateGeneratedConfig } = createRequire(import.meta.url)(%s);
+const asked = JSON.parse(process.argv[1]);
+console.log(JSON.stringify(asked.map(([, id, config]) => validateGeneratedConfig(config, id).success)));
+"""
 BUNDLER: Final = "@anthropic-ai/mcpb@2.1.2"
 WAIT_S: Final = 120.0
 
@@ -133,7 +143,52 @@ def codex() -> str:
     return f"plugin installed by {client.package}; all of it reaches the model"
 
 
+def entries() -> str:
+    """Compare the entry of the server for each client, and the user's file, with the forms that others publish."""
+    package = npm.client(FORMS) / "node_modules" / FORMS.rpartition("@")[0]
+    asked: list[tuple[str, str, dict[str, Any], bool]] = []
+    unknown = list[str]()
+    for name, kind in KINDS.items():
+        theirs = package / "configs" / f"{_FORM_OF.get(name, name)}.json"
+        if not theirs.exists():
+            unknown.append(name)
+            continue
+        form = json.loads(theirs.read_text(encoding="utf-8"))
+        for system, path in form["configPath"].items():
+            own = file_of(kind, "user", system).as_posix()
+            if own != _below_home(path):
+                raise Broken(f"{name}: the file of the user on {system} is {path}, not {own}")
+        if form["configStructure"]["serversPropertyName"] != kind.table:
+            raise Broken(f"{name}: the servers are not in {kind.table}")
+        for scope in kind.places:
+            entry = entry_of(kind, scope, ["kb-mcp"], Path("/repository"))
+            asked.append((name, theirs.stem, {kind.table: {"kb": entry}}, True))
+        asked.append((name, theirs.stem, {kind.table: {"kb": {"program": "kb-mcp"}}}, False))
+    verdicts = json.loads(
+        _run(_node(), "--input-type=module", "-e", _VALIDATE % json.dumps(str(package)), json.dumps(asked))
+    )
+    for (name, _, config, is_right), is_taken in zip(asked, verdicts, strict=True):
+        if is_taken is not is_right:
+            raise Broken(f"{name}: {json.dumps(config)} is {'taken' if is_taken else 'refused'} by {FORMS}")
+    checked = len({name for name, *_ in asked})
+    return f"{checked} clients as in {FORMS}; it does not know {', '.join(unknown)}"
+
+
+def _below_home(path: str) -> str:
+    """Return a path of the published forms from the user's home."""
+    path = path.replace("\\", "/").replace("%APPDATA%", "%USERPROFILE%/AppData/Roaming")
+    return path.removeprefix("%USERPROFILE%/").removeprefix("$HOME/")
+
+
+def _node() -> str:
+    found = shutil.which("node")
+    if found is None:
+        raise npm.Missing("node is not on the PATH")
+    return found
+
+
 CHECKS: Final[dict[str, Callable[[], str]]] = {
+    "entries of clients": entries,
     "skill": skill,
     "server.json": registry,
     "bundle": bundle,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 import zipfile
 
@@ -65,7 +66,15 @@ def test_the_registry_names_a_package_whose_program_and_proof_are_there():
     assert (package["identifier"], package["version"]) == (PROJECT["name"], PROJECT["version"])
     assert package["identifier"] in PROJECT["scripts"]
     assert len(entry["description"]) <= 100
-    assert f"<!-- mcp-name: {entry['name']} -->" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert PROJECT["readme"] == "README.md", "PyPI shows it, and the registry looks for the name there"
+    assert (ROOT / "README.md").read_text(encoding="utf-8").count(f"<!-- mcp-name: {entry['name']} -->") == 1
+
+
+def test_the_name_in_the_registry_has_the_form_for_an_account_of_github_and_the_docs_name_that_account():
+    account, name = re.fullmatch(r"io\.github\.([a-z0-9-]+)/([a-z0-9-]+)", agent_files.REGISTRY_NAME).groups()
+    assert name == "kb"
+    page = (ROOT / "docs/agents.md").read_text(encoding="utf-8")
+    assert f"the user or organization `{account}` of GitHub" in page
 
 
 def test_the_bundle_has_what_its_manifest_names_and_is_the_same_each_time(tmp_path):

@@ -7,11 +7,18 @@ from contextlib import contextmanager
 from typing import Any
 
 import mcp_types as types
+import msgspec
 import pytest
 from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
 
-from tests.mcp.agents import MODES, ROOT, SERVER, WAIT_S, Agent, agent, raw, server_env
+from kbcore.errors import NeedsPerson, StaleBase
+from kbcore.sync.overlay import WorktreeFiles
+from kbmcp.tools.argument_models import HistoryArguments
+from kbmcp.tools.call import Client as ClientName
+from kbmcp.tools.history_request import read_request
+from kbmcp.tools.undo import revert_records
+from tests.mcp.agents import MODES, ROOT, SERVER, WAIT_S, Agent, agent, direct, raw, server_env
 from tests.support.repository.places import stores_at
 from tests.support.repository.project import Project
 
@@ -75,7 +82,9 @@ def test_newer_values_are_lost_only_where_a_person_confirms_it(contested, mode):
         assert title(found) == "first"
     [question] = person.asked
     assert question.startswith("tester/1.2 asks to undo record 2 although newer values are lost by it, on the branch")
-    assert "`title` of A" in question
+    assert question.endswith(
+        'Record 3 is the last one that changed any of it. Record 3 changed `title` of A from "second" to "third".'
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -100,6 +109,70 @@ def test_a_client_that_cannot_ask_is_told_so_and_how_a_person_does_it(contested,
         assert "kb revert --help" in refused["hint"]
         assert found.call("kb_history", **FORCED, dry_run=True)["updated"] == ["A"]
         assert title(found) == "third"
+
+
+def test_a_record_between_question_and_answer_refuses_the_undo_and_stays(contested):
+    class Slow(Person):
+        async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
+            contested.apply(entities=[{"id": "A", "title": f"newer {len(self.asked)}"}])
+            return await super().__call__(context, params)
+
+    with asked(contested, "legacy", Slow("accept", {"confirm": True})) as found:
+        refused = found.refused("kb_history", **FORCED)
+        assert (refused["code"], refused["applied"]) == ("stale_base", "no")
+        assert "then send the request again" in refused["hint"]
+        assert title(found) == "newer 0"
+
+
+def test_another_loss_with_the_same_words_is_another_question(project):
+    """A value that is lost only after the question may take the place of another one that no longer is."""
+    first = {"type": "req", "title": "first", "status": "open", "owner": "ann"}
+    project.apply(entities=[{"id": "A"} | first])
+    project.apply(entities=[{"id": "A", "title": "second", "status": "done", "owner": "bob"}])
+    project.apply(entities=[{"id": "A", "title": "third", "owner": "cid"}])
+
+    class Slow(Person):
+        async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
+            project.apply(entities=[{"id": "A", "title": "second", "status": "blocked"}])
+            return await super().__call__(context, params)
+
+    with asked(project, "legacy", Slow("accept", {"confirm": True})) as found:
+        assert found.refused("kb_history", **FORCED)["code"] == "stale_base"
+        assert found.call("kb_query", ids=["A"], fields=["status"])["entities"][0]["status"] == "blocked"
+
+
+def test_an_unrelated_record_between_question_and_answer_changes_nothing(contested):
+    class Slow(Person):
+        async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
+            contested.apply(entities=[{"id": "B", "type": "req", "title": "other", "status": "open"}])
+            return await super().__call__(context, params)
+
+    with asked(contested, "legacy", Slow("accept", {"confirm": True})) as found:
+        assert found.call("kb_history", **FORCED)["updated"] == ["A"]
+
+
+def test_a_record_after_the_last_look_refuses_the_undo_too(contested):
+    """Between the look at what is lost and the record of the undo there is no lock."""
+
+    class Files(WorktreeFiles):
+        reads = 0
+
+        def read(self, *arguments: Any, **named: Any) -> Any:
+            self.reads += 1
+            if self.reads == 2:  # the first one is of the look
+                contested.apply(entities=[{"id": "A", "title": "newer"}])
+            return super().read(*arguments, **named)
+
+    with direct(contested.root) as found:
+        service, client = found.service, ClientName("direct", "1")
+        with service.open(client, service.arrive(), writes=True, dry_run=False) as call:
+            request = read_request(call, HistoryArguments(**FORCED))
+            with pytest.raises(NeedsPerson) as asked:
+                revert_records(call, request)
+            now = msgspec.structs.replace(call, confirmed=asked.value.question, files=Files())
+            with pytest.raises(StaleBase, match=r"^'A' changed at seq 4, after 3"):
+                revert_records(now, request)
+    assert contested.node("A").fields["title"] == "newer"
 
 
 def test_nobody_is_asked_where_nothing_is_lost(contested):

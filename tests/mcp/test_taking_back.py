@@ -56,6 +56,20 @@ def test_the_session_of_the_connection_is_named_this(project):
         assert checked["since"]["session"] == log["records"][0]["session"]
 
 
+def test_a_session_that_has_written_nothing_yet_has_broken_nothing(project):
+    project.apply(entities=[{**entity("OTHERS"), "priority": "must"}])
+    with agent(project.root) as found:
+        checked = found.call("kb_check", since="1h", session="this")
+        assert (checked["ok"], checked["total"], checked["fixed"]) == (True, 0, 0)
+        own = checked["since"]["session"]
+        assert found.call("kb_check", since="1h", session=own)["total"] == 0
+        assert found.call("kb_history", action="log", session="this")["records"] == []
+        assert found.call("kb_history", action="diff", session="this")["entities"] == []
+        refused = found.refused("kb_check", since="1h", session=f"not-{own}")
+        assert [one["path"] for one in refused["details"]] == ["$.session"]
+        assert found.refused("kb_check", since="1h", session="this", actor="nobody")["code"] == "not_found"
+
+
 @pytest.mark.parametrize("asked", [{"since": "yesterday"}, {"since": "24h"}, {"seq": "yesterday"}, {"since": "2 days"}])
 def test_what_changed_since_a_time_before_the_first_record_is_all(project, asked):
     project.apply(entities=[entity("A")])

@@ -46,14 +46,13 @@ def check_since(
     """Run the rules over a branch as it is and as it was, and return the violations that only exist now.
 
     ``text`` is the point, as ``point_of`` takes it; ``only`` names the rules to run, ``ids`` the entities to look at.
-    With a selection in ``changed_by``, only violations of what these records changed since the point are returned.
+    With a selection in ``changed_by``, only violations of what these records changed since the point are returned; none
+    where there are no such records.
     ``is_local`` is as in ``point_of``.
 
-    Raises: as ``check_ids``, ``judge`` and ``point_of``; ``NotFound`` for an actor or a session that wrote nothing;
-    ``StorageError`` when there is no room to look at the past.
+    Raises: as ``check_ids``, ``judge`` and ``point_of``; ``StorageError`` when there is no room to look at the past.
     """
     point = point_of(workspace, view, branch, text, is_local=is_local)
-    changed_by.check_known(view)
     check_ids(view, ids)
     made = creations_of(workspace, branch)
     now = judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids, idle=idle_in(view), creations=made)

@@ -115,12 +115,15 @@ class Selection(msgspec.Struct, frozen=True):
         sql = f"select seq from record where {' and '.join(found)} order by seq"  # noqa: S608 - constants
         return [row[0] for row in view.rows(sql, params)]
 
-    def check_known(self, view: View) -> None:
-        """Refuse an actor or a session of whom nothing is in the branch. Raises: ``NotFound`` with one like it."""
+    def check_known(self, view: View, own_session: str = "") -> None:
+        """Refuse an actor or a session of whom nothing is in the branch, but for the session of the caller.
+
+        Raises: ``NotFound`` with one like it.
+        """
         known = known_writers(view) if self.writer else set()
         for name, wanted, there in (
             ("actor", self.actor, {actor for actor, _ in known}),
-            ("session", self.session, {session for _, session in known}),
+            ("session", self.session, {own_session, *(session for _, session in known)}),
         ):
             if wanted and wanted not in there:
                 hint = is_it(near_ones(wanted, sorted(there - {""})[:_MOST_ACTORS]))

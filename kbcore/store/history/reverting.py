@@ -77,6 +77,9 @@ def reverted(view: View, seqs: Sequence[int], *, force: bool, writer: Writer = W
         changed_links=links.left,
         names=names,
     )
+    elements = chain.from_iterable((*found.nodes.values(), *found.links.values()))
+    found.changed_at = {**nodes.changed_at(), **links.changed_at()}
+    found.changed_at |= {one.id: max(one.version, found.changed_at.get(one.id, 0)) for one in elements if one}
     found.sources = _sources(view, changes, found.files())
     return found
 
@@ -107,6 +110,10 @@ class _Undoing(Generic[E]):
         """Entities of which the records changed nothing but the time of the update."""
         self.left: dict[str, E] = {}
         """Elements as the records left them."""
+
+    def changed_at(self) -> dict[str, int]:
+        """Return the last record that changed each of these elements, by key."""
+        return {key: later[-1].seq for key, later in self._later.items()}
 
     def undone(self, undo: Undo[E], against: _Against) -> dict[str, tuple[E | None, E | None]]:
         """Return, by key, what there is now and what is wanted; what prevents it is added to ``against``."""

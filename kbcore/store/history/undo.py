@@ -26,7 +26,15 @@ from kbcore.store.apply import Noting, defines, users
 from kbcore.store.history.log import Selection
 from kbcore.store.history.reach import check_record, first_record
 from kbcore.store.history.reverting import reverted
-from kbcore.store.history.undo_plan import Restoration, keep_vocabulary, operations, refuse, sentences, undone_already
+from kbcore.store.history.undo_plan import (
+    Restoration,
+    check_expected,
+    keep_vocabulary,
+    operations,
+    refuse,
+    sentences,
+    undone_already,
+)
 from kbcore.store.history.writers import Writer
 from kbcore.store.planning.definitions import missed
 from kbcore.store.proposing import proposing
@@ -44,7 +52,8 @@ _MOST_NAMED: Final = 100
 class UndoOptions(msgspec.Struct, frozen=True):
     """Options of an undo: why, the client's id for retries, a dry run, and whether old values replace newer ones.
 
-    With ``writer``, only the writer's changes are undone of records that brought changes of others.
+    With ``writer``, only the writer's changes are undone of records that brought changes of others. With
+    ``expected_seq``, nothing is where a record after it changed what the undo would change; a rollback does not use it.
     """
 
     message: str = ""
@@ -52,6 +61,7 @@ class UndoOptions(msgspec.Struct, frozen=True):
     dry_run: bool = False
     force: bool = False
     writer: Writer = Writer()
+    expected_seq: int | None = None
 
 
 def revert(
@@ -67,12 +77,12 @@ def revert(
     """Undo, field by field, what these records did, as one new record; ``note`` gets each draft that is made of it.
 
     Raises: ``RevertConflict`` when a later record changed the same, or renamed again what one of these renamed, when
-    edges would be left without an end, or a use of it without its definition;
+    edges would be left without an end, or a use of it without its definition; ``StaleBase`` by ``expected_seq``;
     ``InvalidChangeset``, ``NotFound``, ``HistoryPruned``, ``ContentRedacted``; what ``BranchStore.commit`` raises.
     """
     request = revert_request(seqs, options)
     refuse_redacted(workspace, branch, seqs)
-    plan = revert_planner(sorted(set(seqs), reverse=True), workspace.schema, force=options.force, writer=options.writer)
+    plan = revert_planner(sorted(set(seqs), reverse=True), workspace.schema, options)
     plan = _noted(proposing(workspace, author, plan), note)
     return _commit(workspace, branch, author, request, plan, follows_head=follows_head)
 
@@ -202,26 +212,28 @@ def _commit(
 def revert_planner(
     seqs: Sequence[int],
     schema: Schema,
+    options: UndoOptions = UndoOptions(),  # noqa: B008 - frozen
     *,
-    force: bool = False,
     restored: Collection[str] = (),
-    writer: Writer = Writer(),  # noqa: B008 - frozen
 ) -> Planner:
     """Return the function that plans the revert of records; the newest is undone first.
 
-    ``restored`` are files that become again as they were before the records; ``writer`` is as in ``UndoOptions``.
+    ``restored`` are files that become again as they were before the records.
     """
+    force = options.force
 
     def plan(view: View, stamp: Stamp) -> Draft:
         for seq in seqs:
             check_record(view, seq)
         with gc_pause.paused():
-            found = reverted(view, sorted(set(seqs), reverse=True), force=force, writer=writer)
+            found = reverted(view, sorted(set(seqs), reverse=True), force=force, writer=options.writer)
             if found.sources and not (found.nodes or found.links or restored):
                 raise _only_files(seqs)
             way = operations(view, found, stamp, view.schema(schema), min(seqs))
             if keep_vocabulary(found, way.broken):
                 way = operations(view, found, stamp, view.schema(schema), min(seqs))
+        if options.expected_seq is not None:
+            check_expected(found, way.broken, options.expected_seq, head=stamp.seq - 1)
         if force:
             refuse(seqs, found, [], [])
         else:

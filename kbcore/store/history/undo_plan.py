@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from kbcore import limits, progress
-from kbcore.errors import Problem, RevertConflict
+from kbcore.errors import InvalidChangeset, Problem, RevertConflict, StaleBase
 from kbcore.errors.remedies import by_front_end, kb
 from kbcore.ids import link_id
 from kbcore.model import inverse
@@ -28,7 +28,8 @@ from kbcore.store.history.broken import Base, BrokenEdge, broken_by, edges_befor
 from kbcore.store.history.names import RenamesSince
 from kbcore.store.history.shown import edge_name
 from kbcore.store.history.undo_units import RENAMED, Conflict, files_of
-from kbcore.store.planning.findings import edge_words
+from kbcore.store.planning.findings import STALE_REMEDY, edge_words, future_seq_problem
+from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import more_problems, shortened, some_of
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
@@ -61,6 +62,8 @@ class Restoration(msgspec.Struct):
     """Edges as the records left them, by key."""
     names: RenamesSince | None = None
     """The renames since the first record that is undone."""
+    changed_at: dict[str, int] = {}
+    """The last record that changed each element, by key."""
 
     def operations(self) -> tuple[Operation, ...]:
         """Return the operations from the present state to the wanted one."""
@@ -216,8 +219,36 @@ def refuse(
         hint=_remedy(seqs, found.conflicts, left),
         details=problems[: limits.MAX_PROBLEMS],
         says_first=True,
-        data={"conflicts": [_conflict_json(found, one) for one in found.conflicts[: limits.MAX_PROBLEMS]]},
+        data={
+            "conflicts": [_conflict_json(found, one) for one in found.conflicts[: limits.MAX_PROBLEMS]],
+            "changed_at": max(_changed_at(found, broken).values(), default=0),
+        },
     )
+
+
+def check_expected(found: Restoration, broken: Sequence[BrokenEdge], expected_seq: int, *, head: int) -> None:
+    """Refuse the undo where a record after the expected one changed what it would change, or an edge that it breaks.
+
+    Raises: ``InvalidChangeset`` for a seq that no record has; ``StaleBase`` with all that changed.
+    """
+    if expected_seq > head:
+        problem = future_seq_problem(expected_seq, head)
+        raise InvalidChangeset(problem.message, hint=problem.remedy, details=[problem], says_first=True)
+    problems = [
+        Problem(words, "stale", f"{in_quotes(words)} changed at seq {seq}, after {expected_seq}.", STALE_REMEDY)
+        for words, seq in _changed_at(found, broken).items()
+        if seq > expected_seq
+    ]
+    if problems:
+        message = f"{problems[0].message}{more_problems(len(problems) - 1)}"
+        raise StaleBase(message, hint=STALE_REMEDY, details=problems[: limits.MAX_PROBLEMS], says_first=True)
+
+
+def _changed_at(found: Restoration, broken: Sequence[BrokenEdge]) -> dict[str, int]:
+    """Return the last record that changed what an undo changes or breaks, by what to call that."""
+    return {found.words(key): seq for key, seq in found.changed_at.items()} | {
+        edge_words(one.link): one.seq for one in broken
+    }
 
 
 def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], left: Sequence[Problem]) -> str:

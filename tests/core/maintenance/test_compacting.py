@@ -23,7 +23,7 @@ from kbcore.store.history import undo
 from kbcore.store.history.compare import diff, diff_branches
 from kbcore.store.history.log import log, record_json
 from kbcore.store.history.moment import read_at, seq_at
-from kbcore.store.history.undo import revert_planner
+from kbcore.store.history.undo import UndoOptions, revert_planner
 from kbcore.store.write_request import Request
 from kbcore.view import replay
 from kbcore.view.history import state_at
@@ -250,7 +250,7 @@ def test_compaction_pruning_and_lost_caches_change_no_answer(history, steps, dat
         known = view.rows("select seq, changeset_id, digest from record order by seq")
         assert known == [(one.seq, one.changeset_id, one.digest) for one in folded.known]
         if view.seq > first:
-            planner = revert_planner([view.seq], CORE, force=True)
+            planner = revert_planner([view.seq], CORE, UndoOptions(force=True))
             changed = set(states[-1]) ^ set(states[-2])
             has_only_files = bool(changed) and all(line.startswith(b'{"source":') for line in changed)
             with pytest.raises(NotFound) if has_only_files else nullcontext():

@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from kbcore.errors import BranchMoved, ChangesetIdReused, InvalidChangeset, InvalidQuery, NotFound, RevertConflict
+from kbcore.errors import (
+    BranchMoved,
+    ChangesetIdReused,
+    InvalidChangeset,
+    InvalidQuery,
+    NotFound,
+    RevertConflict,
+    StaleBase,
+)
 from kbcore.ids import link_id
 from kbcore.store.answers import Outcome
 from kbcore.store.write_request import Author
@@ -51,6 +59,40 @@ def test_a_later_change_of_the_same_field_refuses_the_revert_and_is_listed(proje
     assert "Record 3 changed `status` of A" in refused.value.message
     assert "--force" in refused.value.details[0].hint
     assert project.seq() == 3
+
+
+def test_a_revert_is_refused_where_a_record_after_the_expected_one_changed_the_same(project: Project) -> None:
+    project.apply(entities=[entity("A"), entity("B")])
+    project.apply(entities=[{"id": "A", "status": "done"}], edges=[edge("A", "B")])
+    project.apply(entities=[{"id": "A", "status": "blocked"}])
+    project.apply(entities=[entity("C")])
+    assert revert(project, 2, force=True, dry_run=True, expected_seq=3).updated == ("A",)
+    project.apply(edges=[edge("A", "B", confidence=0.5)])
+    with pytest.raises(StaleBase, match=r"^'A depends_on B' changed at seq 5, after 3") as refused:
+        revert(project, 2, force=True, expected_seq=3)
+    assert refused.value.details[0].code == "stale"
+    with pytest.raises(InvalidChangeset, match="no seq 6 yet; the head is 5"):
+        revert(project, 2, force=True, expected_seq=6)
+    assert project.seq() == 5
+    revert(project, 2, force=True, expected_seq=5)
+    assert project.edges("A") == set()
+
+
+def test_what_was_removed_after_the_expected_record_does_not_come_back(project: Project) -> None:
+    project.apply(entities=[entity("A")])
+    project.apply(entities=[{"id": "A", "status": "done"}])
+    project.delete(entities=[{"id": "A", "expected_version": 2}])
+    with pytest.raises(StaleBase, match=r"^'A' changed at seq 3, after 2"):
+        revert(project, 2, force=True, expected_seq=2)
+    assert project.node("A") is None
+
+
+def test_a_new_edge_that_a_forced_revert_would_break_counts_as_a_change(project: Project) -> None:
+    project.apply(entities=[entity("A")])
+    project.apply(entities=[entity("B")])
+    project.apply(edges=[edge("A", "B")])
+    with pytest.raises(StaleBase, match=r"^'A depends_on B' changed at seq 3, after 2"):
+        revert(project, 2, force=True, expected_seq=2)
 
 
 def test_force_takes_the_old_value_all_the_same(project: Project) -> None:

@@ -20,7 +20,7 @@ from kbcore.model.record import DropNode, Operation, PutNode, ReadSource, StateL
 from kbcore.model.renames import rename_ops
 from kbcore.model.schema import CORE
 from kbcore.model.state import State
-from kbcore.store.history.undo import revert_planner, rollback_planner
+from kbcore.store.history.undo import UndoOptions, revert_planner, rollback_planner
 from kbcore.store.write_request import Request
 from kbcore.view.history import changes_at, state_at
 from tests.support.generators.histories import IDS, LINKS, content, laws, lines_of, records
@@ -60,7 +60,7 @@ def rolled_back(made: Stored, seq: int) -> State:
 
 
 def reverted(made: Stored, *seqs: int, force: bool = False) -> State:
-    made.store.commit(AUTHOR, Request(), revert_planner(seqs, CORE, force=force), branch="main")
+    made.store.commit(AUTHOR, Request(), revert_planner(seqs, CORE, UndoOptions(force=force)), branch="main")
     return now(made)
 
 
