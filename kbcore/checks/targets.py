@@ -139,19 +139,22 @@ def targets_of(
 def _paths(
     names: Sequence[str], known: Collection[str], start: Path, root: Path, argument: str
 ) -> tuple[dict[str, str], list[Problem]]:
-    """Return the paths from the root of the names that are no known ids, and the problems of those outside of it."""
+    """Return the paths from the root of the names that are no known ids, and the problems of names that are no path."""
     named: dict[str, str] = {}
-    outside: list[Problem] = []
+    refused: list[Problem] = []
     for at, name in enumerate(names):
-        if name not in known:
+        if not name:
+            hint = "Leave it out to check everything, or give it a value."
+            refused.append(Problem(f"$.{argument}[{at}]", "empty", "The name is empty.", hint))
+        elif name not in known:
             try:
                 named[name] = normal_paths([name], start, root)[0]
             except InvalidQuery as error:
-                outside += [
+                refused += [
                     msgspec.structs.replace(one, path=f"$.{argument}[{at}]", remedy=error.remedy)
                     for one in error.details
                 ]
-    return named, outside
+    return named, refused
 
 
 def _stated_last(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kbcore.checks.targets import Targets, files_of_repository, targets_of
-from kbcore.errors import NotFound
+from kbcore.errors import InvalidQuery, NotFound
 from kbcore.sync.overlay import WorktreeFiles
 from tests.support.repository.project import Project, document, req
 
@@ -100,6 +100,12 @@ def test_a_glob_that_no_file_is_like_is_refused(project):
     with pytest.raises(NotFound) as refused:
         targets(project, "services/**")
     assert refused.value.message == "No file from which facts come is like 'services/**'."
+
+
+def test_an_empty_name_is_refused_instead_of_meaning_everything(project):
+    with pytest.raises(InvalidQuery) as refused:
+        targets(project, f"{DOCS}", "")
+    assert [(one.path, one.code) for one in refused.value.details] == [("$.targets[1]", "empty")]
 
 
 def test_a_file_whose_name_has_the_signs_of_a_glob_is_that_file(project):
