@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 import msgspec
@@ -164,13 +164,28 @@ def place_in(text: str, root: str, start: str = "") -> PlaceInFile:
 
 
 def entities_of(rows: Rows, path: str, at: int | None) -> list[Subject]:
-    """Return the entities of a file as of a seq (None: the head), in the order of their ids; none of no file."""
+    """Return the entities of a file as of a seq (None: the head), in the order of their ids; none of no file.
+
+    Those of a path of which nothing else is known are the components whose ``file`` it is, or else the nearest folder
+    around it.
+    """
     if not path:
         return []
     statement = sql.statement(at)
     bound = statement.bind(path)
     of_path = f"(n.path = {bound} or {IS_TEXT_OF} = {bound} or n.type = 'symbol' and {_OF_FILE} = {bound})"
     sql_text = f"select {COLUMNS} from {statement.node} n where {of_path} order by n.id"  # noqa: S608 - fixed names
+    return [subject_of(row) for row in rows(sql_text, statement.params)] or _components_of(rows, path, at)
+
+
+def _components_of(rows: Rows, path: str, at: int | None) -> list[Subject]:
+    statement = sql.statement(at)
+    folders = [path, *(str(one) for one in PurePosixPath(path).parents if one.name)]
+    has_file = f"n.type = 'component' and {_OF_FILE} in (select unnest({statement.bind(folders)}))"
+    sql_text = (
+        f"select {COLUMNS} from {statement.node} n where {has_file} "  # noqa: S608 - fixed names
+        f"qualify rank() over (order by length({_OF_FILE}) desc) = 1 order by n.id"
+    )
     return [subject_of(row) for row in rows(sql_text, statement.params)]
 
 
