@@ -32,9 +32,8 @@ FLOORS = {
         query rules config
         store
         sync logic
-        checks kip maintenance results
-        editing watch share
-        dml prime pages fleet
+        checks kip results share
+        editing watch maintenance dml prime pages fleet
     """,
     "kbmcp": """
         protocol

@@ -12,7 +12,7 @@ from kbcore.maintenance import redaction
 from kbcore.maintenance.doctor import diagnose
 from kbcore.maintenance.findings import DoctorFinding
 from kbcore.maintenance.redaction import Wanted
-from kbcore.share.health import sharing_findings
+from kbcore.maintenance.share_diagnosis import sharing_findings
 from kbcore.share.state import find_state
 from tests.share.redaction.redacting import SECRET, commands_in, holds, redact
 from tests.support.disk.secrets import files_with
