@@ -1,4 +1,4 @@
-"""Carries out ``kb_history``: the log, one record, a comparison of two points, and who wrote an entity.
+"""Carries out ``kb_history``: the log, one record, a comparison of two points, who wrote an entity, and reviews.
 
 History never changes, so a page continues where the one before ended, whatever is written meanwhile. No more is read
 than a page shows; the first page counts all.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from kbcore.errors import Problem
+from kbcore.errors import NotFound, Problem
 from kbcore.text import cursor as cursors
 from kbcore.text.escaping import in_quotes
 from kbmcp.tools.answers import PAGE_CHARS, Payload, cut_deep, leading, length_of
@@ -19,12 +19,13 @@ from kbmcp.tools.call import Call
 from kbmcp.tools.hints import of_tools
 from kbmcp.tools.history_request import HistoryRequest, misfits, read_request
 from kbmcp.tools.refusals import refused_arguments
-from kbmcp.tools.review import decide, proposals
 from kbmcp.tools.truncation import shortened
-from kbmcp.tools.undo import revert_records, roll_back_to
+from kbmcp.tools.undo import revert_records, roll_back_to, target_of
+from kbmcp.tools.write import answer_of
 
 if TYPE_CHECKING:
     from kbcore.store.history.log import Selection
+    from kbcore.store.review import Proposal
     from kbcore.view.view import View
 
 
@@ -66,7 +67,7 @@ def history(call: Call, asked: HistoryArguments, problems: Sequence[Problem]) ->
     if asked.action == "proposed":
         return call.store.read(lambda view: _proposed(call, wanted, view))
     if asked.action in {"accept", "reject"}:
-        return decide(call, wanted)
+        return _decide(call, wanted)
     return revert_records(call, wanted) if asked.action == "revert" else roll_back_to(call, wanted)
 
 
@@ -190,7 +191,7 @@ def _log(call: Call, asked: HistoryRequest, view: View) -> Payload:
 
 
 def _proposed(call: Call, asked: HistoryRequest, view: View) -> Payload:
-    page, found = _Page(asked, view.seq), proposals(asked, view)
+    page, found = _Page(asked, view.seq), _proposals(asked, view)
     rows = ((after, "proposals", one.as_json()) for after, one in enumerate(found[page.start :], page.start + 1))
     return page.answer({"branch": call.branch, "seq": view.seq}, ["proposals"], rows, len(found))
 
@@ -280,3 +281,26 @@ def _diff(call: Call, asked: HistoryRequest, view: View) -> Payload:
     rows = differences_from(view, low, high, page.place, at_once=_READ_AT_ONCE)
     shown = {"branch": call.branch, "seq": page.head, "from": low, "to": high}
     return page.answer(shown, ["entities", "edges"], rows, page.total(lambda: count_differences(view, low, high)))
+
+
+def _proposals(asked: HistoryRequest, view: View) -> list[Proposal]:
+    """Return what is proposed and requested: of an entity and its edges, of a record, or of a writer."""
+    from kbcore.store.review import ProposalFilter, find_proposals
+
+    ids = (view.renamed([asked.id]).get(asked.id, asked.id),) if asked.id else ()
+    seqs = (asked.seq,) if asked.seq else ()
+    return find_proposals(view, ProposalFilter(ids, seqs, (), asked.actor, asked.session))
+
+
+def _decide(call: Call, asked: HistoryRequest) -> Payload:
+    """Accept or reject what is requested. Raises: ``ReviewRequired``; ``NotFound``; as ``WriteTarget.apply``."""
+    from kbcore.errors.remedies import kb
+    from kbcore.store.review import check_reviewer, decision
+
+    check_reviewer(call.workspace, call.author)
+    found, head = call.store.read(lambda view: (_proposals(asked, view), view.recorded_seq))
+    if not found:
+        raise NotFound("Nothing of what you name is proposed.", hint=f"{kb('review')} lists what is proposed.")
+    accepted, rejected = (found, []) if asked.action == "accept" else ([], found)
+    changeset = decision(accepted, rejected, seq=head, message=asked.message, dry_run=asked.dry_run)
+    return answer_of(call, target_of(call).apply(changeset))
