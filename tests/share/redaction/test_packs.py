@@ -9,7 +9,7 @@ import pytest
 
 from kbcore.errors.remedies import for_shell
 from kbcore.maintenance import redacted_files
-from kbcore.maintenance.redaction import Wanted
+from kbcore.maintenance.redaction_preview import Wanted
 from kbcore.maintenance.share_diagnosis import sharing_findings
 from kbcore.model.claims.change import CONFIRMED, AddMember
 from kbcore.model.claims.change_file import ReadChanges
