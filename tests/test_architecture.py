@@ -172,7 +172,7 @@ OPENERS = {
     "kbcore/sync/": "the documents of the worktree",
     "kbcore/dml/files.py": "the files of a program's own folder",
     "kbcore/store/settings_files.py": "the settings of the project",
-    "kbcore/maintenance/mounts.py": "the mount table of the machine",
+    "kbcore/maintenance/disk.py": "the mount table of the machine",
     "kbcore/extract/entry_points.py": "what packages on Python's import path say of themselves",
     "kbcore/watch/settings.py": "the settings of the project",
     "kbcore/watch/inotify_coverage.py": "which folders to listen to, and what the system says of its own process",

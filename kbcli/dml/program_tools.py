@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kbcore.dml.kb_tools import KB_TOOLS
+from kbcore.dml.kb_tools import KB_TOOLS, WRITING
 from kbcore.dml.policy import Policy
 from kbcore.dml.recording import RunName
 from kbcore.dml.tools import Tool, Toolset, tool_of
@@ -19,7 +19,10 @@ from kbcore.errors import InvalidQuery
 from kbcore.text.escaping import escape_controls
 
 if TYPE_CHECKING:
+    from kbcli.terminal.output import Output
     from kbmcp.program_tools import ProgramTools
+
+_INDENT: Final = "  "
 
 
 class ToolChoice(msgspec.Struct, frozen=True):
@@ -132,3 +135,40 @@ def _module(path: Path) -> Any:
         said = escape_controls(f"{type(error).__name__}: {error}")
         raise InvalidQuery(f"--tools: {place} cannot be run: {said}.", hint="Correct the file.") from error
     return module
+
+
+def show_tools(output: Output, tools: Toolset) -> None:
+    """Show all tools in their order: names with arguments and descriptions, or one JSON document with the schemas."""
+    found = [tool for name in tools.names if (tool := tools.find(name))]
+    if output.is_json:
+        output.document({"tools": [_as_json(tool) for tool in found]})
+        return
+    for tool in found:
+        name = output.styled(escape_controls(tool.name), "bold")
+        arguments = escape_controls(", ".join(_arguments(tool)))
+        output.data(f"{name}({arguments})\n")
+        for line in output.wrapped(escape_controls(" ".join(tool.description.split())), _INDENT):
+            output.data(f"{line}\n")
+
+
+def _as_json(tool: Tool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "of": "kb" if tool.name in KB_TOOLS else "file",
+        "needs_allow": tool.name in WRITING,
+    }
+
+
+def _arguments(tool: Tool) -> list[str]:
+    """Return the arguments with their types; those that may be left out are in brackets."""
+    required = tool.parameters.get("required", [])
+    shown = {name: _typed(name, schema) for name, schema in tool.parameters.get("properties", {}).items()}
+    return [text if name in required else f"[{text}]" for name, text in shown.items()]
+
+
+def _typed(name: str, schema: dict[str, Any]) -> str:
+    """Return an argument with its type, without one where it has several."""
+    type_ = schema.get("type")
+    return f"{name}: {type_}" if isinstance(type_, str) else name

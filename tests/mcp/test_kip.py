@@ -54,7 +54,7 @@ def test_the_toolset_is_there_only_when_it_is_asked_for(shared, kb):
         kb.result("execute_kip", {"command": "DESCRIBE PRIMER"})
     for options, names in (
         ("core,kip", CORE + WITH_KIP),
-        ("all", [name for names in TOOLS_OF.values() for name in names]),
+        ("all", [name for offered in TOOLS_OF.values() for name in offered]),
         ("kip", WITH_KIP),
         ("logic", LOGIC),
     ):
