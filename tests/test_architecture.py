@@ -32,9 +32,8 @@ FLOORS = {
         query rules config
         store
         sync logic
-        checks kip maintenance results
-        editing watch share
-        dml prime pages fleet
+        checks kip results share
+        editing watch maintenance dml prime pages fleet
     """,
     "kbmcp": """
         protocol
@@ -115,7 +114,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbmcp/resources/pages.py",
         "kbcli/invocation/command_tree.py",
         "kbcli/demo/project.py",
-        "kbcli/dml/tools_file.py",
+        "kbcli/dml/program_tools.py",
         "kbcore/text/embedding.py",
         "kbcore/extract/registry.py",
         "kbcore/extract/entry_points.py",
@@ -173,7 +172,7 @@ OPENERS = {
     "kbcore/sync/": "the documents of the worktree",
     "kbcore/dml/files.py": "the files of a program's own folder",
     "kbcore/store/settings_files.py": "the settings of the project",
-    "kbcore/maintenance/mounts.py": "the mount table of the machine",
+    "kbcore/maintenance/disk.py": "the mount table of the machine",
     "kbcore/extract/entry_points.py": "what packages on Python's import path say of themselves",
     "kbcore/watch/settings.py": "the settings of the project",
     "kbcore/watch/inotify_coverage.py": "which folders to listen to, and what the system says of its own process",
@@ -208,7 +207,7 @@ OPENERS = {
     "kbcli/prove/client_run.py": "the programs of a job in its scratch folder, and what passed them",
     "kbweb/server/opening.py": "the file that leads the user's browser to the explorer",
     "kbweb/rendering.py": "styles and scripts of the installed package",
-    "kbcli/terminal/history.py": "what was typed at a prompt",
+    "kbcli/invocation/prompt.py": "what was typed at a prompt",
     "kbcli/commands/export.py": "what else is in the folder that it writes",
     "kbcli/commands/report.py": "whether what it is asked to write is a folder",
     "kbcli/forge/github_workflow.py": "the workflow of the project",

@@ -119,7 +119,7 @@ def _versioned(request: dict[str, Any], wanted: Changeset, going: _Going) -> dic
 
 def _confirmed(session: Session, going: _Going, planned: Outcome) -> bool:
     """Show what would be removed, and ask at the terminal whether to continue with the plan."""
-    from kbcore.store.planning.findings import edge_words
+    from kbcore.store.planning.plan_builder import edge_words
     from kbcore.text.escaping import escape_controls
     from kbcore.text.wording import pluralize
 

@@ -158,15 +158,14 @@ def _number(text: str) -> float:
 @app.command("tools", cls=HelpfulCommand)
 def tools(ctx: typer.Context, *, tools: Tools = "") -> None:
     """List the tools that programs may call, those of KB and those of a file, each with the schema of its arguments."""
-    from kbcli.dml import tool_view
-    from kbcli.dml.program_tools import RunTools, ToolChoice
+    from kbcli.dml.program_tools import RunTools, ToolChoice, show_tools
     from kbcore.dml.recording import new_run
 
     session = session_of(ctx)
     choice = ToolChoice(tools, allow=("*",))
     found = RunTools(choice, session.start, session.env, new_run("tools"), session.named_branch)
     try:
-        tool_view.show(session.output, found.toolset)
+        show_tools(session.output, found.toolset)
     finally:
         found.close()
 

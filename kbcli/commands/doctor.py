@@ -174,7 +174,7 @@ def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
     from kbcore.errors import InvalidQuery
     from kbcore.errors.remedies import brought_back, for_shell, shell
     from kbcore.maintenance import epochs
-    from kbcore.share.health import lost_changes
+    from kbcore.maintenance.share_diagnosis import lost_changes
     from kbcore.store.branches.choosing import choose_noted
     from kbcore.text.escaping import escape_controls, escaped_sentence
 

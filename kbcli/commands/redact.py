@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from kbcli.terminal.output import Output
     from kbcore.errors import NotFound
-    from kbcore.maintenance.redaction import FoundStore, Preview, RedactAnswer, Wanted
+    from kbcore.maintenance.redaction import RedactAnswer
+    from kbcore.maintenance.redaction_preview import FoundStore, Preview, Wanted
     from kbcore.store.workspace import Workspace
 
 _STDIN: Final = "-"
@@ -49,7 +50,7 @@ def run(
     """
     from kbcli.invocation import exits
     from kbcore.errors import InvalidQuery, NotFound
-    from kbcore.maintenance import redaction
+    from kbcore.maintenance import redaction, redaction_preview
     from kbcore.model.claims.change import REDACTED
     from kbcore.store import branches
 
@@ -60,7 +61,7 @@ def run(
     text = _read() if target == _STDIN else target
     is_pattern = regex or target == _STDIN
     with output.waiting("Looking at every record"):
-        wanted = redaction.meant(
+        wanted = redaction_preview.meant(
             workspace, branch, text, is_pattern=is_pattern, is_regex=regex, fields=field or (), takes_names=names
         )
     if wanted.kind == "pattern" and field and field != [REDACTED]:
@@ -75,7 +76,7 @@ def run(
     try:
         if not yes:
             with output.waiting("Looking at every store"):
-                found = redaction.preview(workspace, branch, wanted)
+                found = redaction_preview.preview(workspace, branch, wanted)
             return _show_preview(output, found, wanted)
         with output.waiting("Redacting"):
             done = redaction.redact(workspace, branch, wanted, session.author)

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kbcli.dml.event_view import EventView
 from kbcli.dml.program_tools import RunTools, ToolChoice
 from kbcli.dml.user_input import UserInput
 from kbcli.input import changeset_file
 from kbcli.invocation import exits
-from kbcore.dml import Budget, Model, run_dml
+from kbcore.dml import Budget, Model, recording, run_dml
 from kbcore.dml.events import Event, Outcome, error_event
 from kbcore.dml.model import Message, ModelFailed, ToolSpec, Turn
 from kbcore.dml.openai_model import MODEL_VARIABLE, OpenAIModel
@@ -22,11 +21,11 @@ from kbcore.dml.recording import RunName, new_run
 from kbcore.dml.run import Run
 from kbcore.dml.shipped import PREFIX, shipped, shipped_code
 from kbcore.errors import Interrupted, InvalidQuery, KBError
-from kbcore.text.escaping import escape_controls
+from kbcore.text.escaping import escape_controls, escape_lines, json_text
 
 if TYPE_CHECKING:
-    from kbcli.dml.recorder import Recorder
     from kbcli.invocation.context import Session
+    from kbcli.terminal.output import Output
 
 FAILED: Final = exits.VIOLATIONS
 """The status of a run whose program failed."""
@@ -185,8 +184,86 @@ async def _shown(run: Run, view: EventView) -> Outcome:
 def _recorder(session: Session, asked: RunRequest, name: RunName, code: str) -> Recorder | None:
     if not asked.record:
         return None
-    from kbcli.dml.recorder import Recorder
-
     recorder = Recorder(session, name)
     recorder.begin(code, asked.params, asked.model_name)
     return recorder
+
+
+class EventView:
+    """Shows events one after the other: outputs and answers on standard output, all else on standard error.
+
+    Texts of models and programs are data, and never act on a terminal.
+    """
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._is_in_stream = False
+        """The last thing that was shown is a part of what a model says, without the end of its line."""
+
+    def show(self, event: Event) -> None:
+        """Show an event at once. Raises: ``OutputClosed``, ``OutputFailed``."""
+        if self._output.is_json:
+            self._output.data(json_text(event.as_json()) + "\n")
+        elif event.type == "stream":
+            self._is_in_stream = True
+            self._output.part(escape_lines(event.content))
+        else:
+            self._end_stream()
+            self._show_text(event)
+        self._output.flush()
+
+    def _end_stream(self) -> None:
+        if self._is_in_stream:
+            self._is_in_stream = False
+            self._output.part("\n")
+
+    def _show_text(self, event: Event) -> None:
+        output, content = self._output, event.content
+        if event.type in {"output", "answer"}:
+            text = escape_lines(content)
+            output.data(text if text.endswith("\n") else f"{text}\n")
+        elif event.type == "log":
+            said = escape_lines(content)
+            if event.code == "warning":
+                output.warn(said)
+            else:
+                output.note(said if not event.code else f"note: {said}")
+        elif event.type == "tool_call":
+            output.note_always(escape_controls(f"call: {content} {json_text(event.data['arguments'])}"))
+        elif event.type == "trace":
+            output.note_always(escape_controls(f"trace: {content} {json_text(event.data)}"))
+        elif event.type == "finished" and event.outcome == "failure":
+            output.note("The program failed: it found no way to do what it was asked.")
+
+
+class Recorder:
+    """The event of one run. A run that is killed leaves its beginning."""
+
+    def __init__(self, session: Session, run: RunName) -> None:
+        """Open the branch. Raises: as opening a branch to write."""
+        from kbcore.kip.run import KipContext
+
+        opened = session.open()
+        self._session = session
+        self._run = run
+        self._clock = session.machine.clock
+        self._around = KipContext(opened.workspace, opened.branch, recording.author_of(run), opened.choice.follows_head)
+        self._began_s = self._clock.monotonic_s()
+
+    def begin(self, code: str, params: Mapping[str, Any], model: str) -> None:
+        """Record that a program is run. Raises: ``KBError``."""
+        at = self._clock.now()
+        recording.record(self._around, self._run, recording.begun(self._run, code, params, model, at))
+        self._session.signals.renew()  # a signal ends the run, although something was written
+
+    def end(self, run: Run, outcome: Outcome) -> None:
+        """Record how it ended. Raises: ``KBError``."""
+        duration_s = self._clock.monotonic_s() - self._began_s
+        recording.record(self._around, self._run, recording.ended(run, outcome, self._clock.now(), duration_s))
+
+    def say_how_to_revert(self) -> None:
+        """Say under which session the run is recorded."""
+        from kbcore.errors.remedies import for_shell, kb
+
+        undo = for_shell(self._session.located(kb("revert", "--session", self._run.id)))
+        self._session.output.note(f"note: The run is recorded as {self._run.id}; {undo} takes back all that it wrote.")

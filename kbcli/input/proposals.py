@@ -31,7 +31,7 @@ class Found(NamedTuple):
 
 def find(workspace: Workspace) -> Found:
     """Return what a worktree has beyond what is configured. Raises: ``GitUnusable``, ``InvalidConfig``."""
-    from kbcore.results.finding import find_reports
+    from kbcore.results.report_files import find_reports
     from kbcore.sync import detecting
 
     return Found(detecting.detect(workspace), find_reports(workspace))

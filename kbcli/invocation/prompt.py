@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from kbcli.terminal import history
 from kbcore.process.interrupting import Stopped
+from kbcore.storage.scratch import user_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
     from kbcli.invocation.context import Session
 
 LEAVING: Final = frozenset({"exit", "quit", "\\q", ".exit", ".quit"})
+_MAX_LINES: Final = 1000
+"""Lines of the history that are kept, in the user's state folder; never in ``.kb``."""
+_FOLDER: Final = "kb"
+_PRIVATE: Final = 0o700
 
 
 class Conversation(Protocol):
@@ -106,7 +112,7 @@ class _Lines:
     def __init__(self, session: Session, conversation: Conversation) -> None:
         self._session = session
         self._conversation = conversation
-        self._history = history.place(session.env, conversation.history)
+        self._history = _place(session.env, conversation.history)
         self._readline: Any = None
         self._found: Sequence[str] = ()
 
@@ -116,7 +122,7 @@ class _Lines:
         except ImportError:  # not every Python has it; the prompt works all the same
             return self
         self._readline = readline
-        history.load(readline, self._history)
+        _load(readline, self._history)
         readline.set_completer(self._complete)
         readline.set_completer_delims(self._conversation.breaks)
         readline.parse_and_bind("tab: complete")
@@ -125,7 +131,7 @@ class _Lines:
     def __exit__(self, *_: object) -> None:
         if self._readline:
             self._readline.set_completer(None)
-            history.save(self._readline, self._history)
+            _save(self._readline, self._history)
 
     def read(self, prompt: str) -> str:
         """Return the next line. Raises: ``EOFError``, ``KeyboardInterrupt``."""
@@ -145,3 +151,26 @@ class _Lines:
             before = "\n".join([*self._conversation.typed, line])
             self._found = self._conversation.candidates(before, word)
         return self._found[state] if state < len(self._found) else None
+
+
+def _place(env: Mapping[str, str], name: str) -> Path | None:
+    """Return where a history is kept: below XDG_STATE_HOME, else ``~/.local/state``; None where there is no home."""
+    state = user_folder(env, "XDG_STATE_HOME", ".local/state")
+    return state / _FOLDER / name if state else None
+
+
+def _load(readline: Any, path: Path | None) -> None:
+    """Let the prompt know what was typed before; where that cannot be read, it works without it."""
+    readline.set_history_length(_MAX_LINES)
+    if path:
+        with contextlib.suppress(OSError):
+            readline.read_history_file(path)
+
+
+def _save(readline: Any, path: Path | None) -> None:
+    """Keep the last lines that were typed, readable only for this user."""
+    if path:
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True, mode=_PRIVATE)
+            readline.write_history_file(path)
+            path.chmod(0o600)

@@ -117,9 +117,9 @@ def _sides(output: Output, name: str, sides: tuple[Any, Any], note: str) -> Iter
     yield f"  {output.styled('+', 'green')} {added}"
 
 
-def element_lines(element: Json, also: Collection[str] = ()) -> Iterator[str]:
-    """Yield a line for each member that is worth one, and for those that are named."""
-    for name, text in element_pairs(element, also):
+def element_lines(element: Json) -> Iterator[str]:
+    """Yield a line for each member that is worth one."""
+    for name, text in element_pairs(element):
         yield f"{name}: {text}"
     for name, values in element.get(CONTESTED, {}).items():
         yield from _contested(contested_note(name), values)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import termios
 import tty
@@ -25,7 +24,6 @@ _KEYS: Final = """
   h ?               this text
   any other key     stop
 """
-_STATEMENT: Final = re.compile(r"\s*:")
 
 
 def converse(asking: Asking, runner: Runner) -> int:

@@ -21,16 +21,12 @@ def _relate(*relations: tuple[str, str, str]) -> Step:
     return Step("create_relations", {"relations": made})
 
 
-def _observe(name: str, *observations: str, client: str = "agent") -> Step:
-    return Step(
-        "add_observations", {"observations": [{"entityName": name, "contents": [*observations]}]}, client=client
-    )
+def _observe(name: str, *observations: str) -> Step:
+    return Step("add_observations", {"observations": [{"entityName": name, "contents": [*observations]}]})
 
 
-def _forget(name: str, *observations: str, client: str = "agent") -> Step:
-    return Step(
-        "delete_observations", {"deletions": [{"entityName": name, "observations": [*observations]}]}, client=client
-    )
+def _forget(name: str, *observations: str) -> Step:
+    return Step("delete_observations", {"deletions": [{"entityName": name, "observations": [*observations]}]})
 
 
 def _delete_nodes(*names: str) -> Step:

@@ -122,7 +122,7 @@ def _hooks(session: Session, workspace: Workspace) -> Iterator[DoctorFinding]:
 
 def _sharing(session: Session, workspace: Workspace) -> Iterator[DoctorFinding]:
     """Find what keeps changes of people and agents from being shared on this branch."""
-    from kbcore.share.health import sharing_findings
+    from kbcore.maintenance.share_diagnosis import sharing_findings
     from kbcore.store import branches
 
     try:

@@ -16,8 +16,7 @@ import msgspec
 
 from kbcore.dml.agent_loop import OWN_TOOLS
 from kbcore.dml.call_graph import MAIN, Uses, unreachable
-from kbcore.dml.check_sentences import KINDS, Severity
-from kbcore.dml.findings import code_of, sentence
+from kbcore.dml.findings import KINDS, Severity, code_of, sentence
 from kbcore.dml.places import Lines, Place
 from kbcore.dml.tools import NAME
 from kbcore.errors import Problem

@@ -1,16 +1,23 @@
-"""What is wrong with a program, in sentences: the kinds and reasons of an engine that only programs have. Pure."""
+"""What is wrong with a program, in sentences: what an engine replies, and what `kb dml check` finds besides. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+import msgspec
 
 from kbcore.dml.values import MAX_VALUE_NESTING
 from kbcore.errors import Problem
+from kbcore.limits import MAX_CLAUSE_NESTING
 from kbcore.logic import findings
 from kbcore.logic.engine.libraries import LISTED
 from kbcore.text.escaping import escape_controls
 
+_UNKNOWN_NAME: Final = (
+    "The text has `{{{name}}}`, and the clause has no variable `{name}`.",
+    "Name a variable of the clause, or write `{{{{{name}}}}}` for these characters.",
+)
 _REASONS: Final[Mapping[str, tuple[str, str]]] = {
     "old_instruction": (
         '`@("…")` is of an earlier language.',
@@ -25,10 +32,7 @@ _REASONS: Final[Mapping[str, tuple[str, str]]] = {
         "The directive `{name}` is not known: `param`, `use_module`, `dynamic` and `discontiguous` are.",
         "What is to run belongs into `agent_main`.",
     ),
-    "unknown_name": (
-        "The text has `{{{name}}}`, and the clause has no variable `{name}`.",
-        "Name a variable of the clause, or write `{{{{{name}}}}}` for these characters.",
-    ),
+    "unknown_name": _UNKNOWN_NAME,
     "unbound_name": ("`{name}` of `{{{name}}}` has no value when the goal is called.", "Bind it before."),
     "unbound_value": ("A value has an unbound variable: `{name}`.", "Bind it before the goal is called."),
     "cyclic_value": ("A value contains itself.", "Send a part of it."),
@@ -55,7 +59,7 @@ _REASONS: Final[Mapping[str, tuple[str, str]]] = {
     "state_change": ("`{name}` is refused: a program changes nothing but its own clauses.", ""),
     "stream": ("`{name}` is refused: it writes to no stream of the program.", "`open/3` makes one."),
 }
-_KINDS: Final = {
+_STOPPED: Final = {
     "inference_limit": "The program took more steps than it may.",
     "output_limit": "The program printed more at once than it may.",
     "file_limit": "The program wrote more into a file than it may have.",
@@ -82,8 +86,8 @@ def sentence(reply: Mapping[str, Any]) -> tuple[str, str]:
     if kind == "refused" and why == "library" and reply.get("library") in LISTED:
         library = reply["library"]
         return findings.reason(reply), f"Write `:- use_module(library({library})).` at the top of the program."
-    if kind in _KINDS:
-        return _KINDS[kind], ""
+    if kind in _STOPPED:
+        return _STOPPED[kind], ""
     return findings.reason(reply), _SYNTAX_REMEDIES.get(reply.get("name", ""), "") if kind == "syntax_error" else ""
 
 
@@ -99,3 +103,99 @@ def problem_of(reply: Mapping[str, Any], text: str, file: str) -> Problem:
 def code_of(reply: Mapping[str, Any]) -> str:
     """Return the stable code of a reply of an engine: the reason of a refusal, else the kind."""
     return str(reply.get("reason") or reply["kind"])
+
+
+Severity = Literal["error", "warning"]
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of finding; `{name}` and `{other}` in its texts stand for what it is about."""
+
+    severity: Severity
+    message: str
+    remedy: str = ""
+
+
+KINDS: Final[dict[str, Kind]] = {
+    "too_deep": Kind(
+        "error",
+        f"The clause is nested too deeply: {MAX_CLAUSE_NESTING:,} brackets inside of each other are the most.",
+        "Write it as several clauses, or as a list.",
+    ),
+    "too_long": Kind("error", "The program has {name} characters; {other} are the most.", "Make two programs of it."),
+    "not_checked": Kind("error", "The engine ended while it read the program ({name}).", "Make the program smaller."),
+    "no_main": Kind("error", "There is no clause of `agent_main`, which is run.", "Write `agent_main :- ….`."),
+    "no_goal": Kind("error", "This is no goal.", "A goal is an atom, or a name with arguments."),
+    "unknown_predicate": Kind("error", "There is no predicate `{name}`."),
+    "unknown_tool": Kind("error", "There is no tool `{name}`."),
+    "tool_not_listed": Kind(
+        "warning",
+        "The tool `{name}` is none of the program and none of KB.",
+        "`--tools FILE.py` names the file that has it, so that it is checked.",
+    ),
+    "unknown_name": Kind("error", *_UNKNOWN_NAME),
+    "unbound_name": Kind(
+        "warning",
+        "`{name}` of `{{{name}}}` has no value here: no goal before this one, and no argument of the head, has it.",
+        "Bind it before this goal.",
+    ),
+    "tool_name": Kind(
+        "error", "The tool `{name}` needs a name of letters, digits and `_`, at most 64 of them.", "Rename it."
+    ),
+    "tool_reserved": Kind(
+        "error", "Every task has a tool `{name}` of its own, so that of the program is not called.", "Rename it."
+    ),
+    "tool_arguments": Kind("error", "The tool `{name}` of the program takes {other}."),
+    "tool_hidden": Kind(
+        "warning",
+        "`exec` calls the tool `{name}` of the caller, and not the one of the program.",
+        "Rename the one of the program.",
+    ),
+    "tool_described_twice": Kind(
+        "warning",
+        "The tool `{name}` has another description in line {other}, which is the one that the model sees.",
+        "Describe it once, or give one of the two tools another name.",
+    ),
+    "unreachable": Kind(
+        "warning",
+        "`{name}` is never called: nothing names it that `agent_main` or a tool leads to.",
+        "Remove its clauses, or call it.",
+    ),
+    "after_cut": Kind(
+        "warning",
+        "This clause is never tried: the one in line {other} takes all arguments, and cuts.",
+        "Remove one of the two, or put this one before the other.",
+    ),
+    "same_clause": Kind("warning", "This clause is the same as the one in line {other}.", "Remove one of them."),
+    "param_not_asked": Kind(
+        "warning",
+        "The param `{name}` has to be given, and no goal asks for it.",
+        'Write `param("{name}", Value)` where it is needed, or remove the directive.',
+    ),
+    "param_not_declared": Kind(
+        "warning",
+        "The param `{name}` is asked for, and not declared.",
+        'Write `:- param("{name}", "What it is").` at the top.',
+    ),
+    "several_mains": Kind(
+        "warning",
+        "`agent_main` has another number of arguments here ({other}) than in line {name}: what is given decides"
+        " which runs.",
+        "Write one of them, or give one of them another name.",
+    ),
+    "singleton": Kind("warning", "The variable `{name}` occurs only once.", "Write `_{name}` if that is meant."),
+    "unused_argument": Kind(
+        "warning",
+        "The argument `{name}` of `agent_main` has to be given, and is never used.",
+        "Use it, or remove it.",
+    ),
+    "unused_output": Kind(
+        "warning", "The output `{name}` of the task is never used.", "Use it, or write `_{name}`, or leave it out."
+    ),
+    "output_type": Kind(
+        "warning",
+        "No result of a task is equal to this term, so that the task always fails.",
+        "The types are `string`, `integer`, `number`, `boolean`, `object` and `list`, around a variable.",
+    ),
+}
+"""By code. A program that cannot be loaded has further ones: the kinds and reasons of the engine."""

@@ -129,10 +129,6 @@ class Toolset:
         made = tool_of(execute, parameters)
         self.add(msgspec.structs.replace(made, name=name, description=description))
 
-    def set_tool_policy(self, policy: Policy | None) -> None:
-        """Set which tools may be used; without a policy all may."""
-        self.policy = policy
-
     def under(self, policy: Policy) -> Toolset:
         """Return the same tools under another policy."""
         found = Toolset(self._tools.values(), policy)

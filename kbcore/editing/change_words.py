@@ -12,7 +12,7 @@ from kbcore.model.graph import Link, Node
 from kbcore.model.state import Change, Changes
 from kbcore.store.history.moves import followed, renamed
 from kbcore.store.history.shown import differing, link_fields, node_fields, word
-from kbcore.store.planning.findings import edge_words
+from kbcore.store.planning.plan_builder import edge_words
 from kbcore.view.history import Later
 
 E = TypeVar("E", Node, Link)

@@ -61,7 +61,7 @@ from kbcore.model.state import Draft, Stamp, State, StateReads
 from kbcore.query.known import near_ids
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
-from kbcore.store.planning.findings import check_stale
+from kbcore.store.planning.plan_builder import check_stale
 from kbcore.store.proposing import proposing
 from kbcore.store.write_request import Planner, Request
 from kbcore.sync.active_extractors import wanted

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from kbcore.errors import Damaged, Incompatible, ViewDamaged
 from kbcore.errors.remedies import shell
@@ -21,8 +20,6 @@ from kbcore.view import claim_database, text_index
 from kbcore.view.base import open_view
 from kbcore.view.cache_files import CLAIMS, TEXT, UNFINISHED, VIEW, CacheFiles, refuse_log
 from kbcore.view.opening import is_ahead
-
-_MAX_SHOWN: Final = 5
 
 
 def cache_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:

@@ -31,6 +31,7 @@ from kbcore.git.commands import run_git
 from kbcore.git.reflog import keeps_reflogs
 from kbcore.limits import MAX_CONFIG_BYTES
 from kbcore.maintenance.caches import cache_findings
+from kbcore.maintenance.disk import MOUNTS, mount_findings, speed_findings
 from kbcore.maintenance.documents import document_findings
 from kbcore.maintenance.findings import (
     DoctorFinding,
@@ -43,10 +44,8 @@ from kbcore.maintenance.findings import (
     way_out,
     with_settings_once,
 )
-from kbcore.maintenance.mounts import MOUNTS, network_mount
 from kbcore.maintenance.proof import intact_seq
 from kbcore.maintenance.redaction import unfinished
-from kbcore.maintenance.speed import speed_findings
 from kbcore.process import interrupting
 from kbcore.storage import files, frame, journal, layout, verify
 from kbcore.storage.fs import Fs
@@ -123,7 +122,7 @@ def diagnose(
         *_guarded("git", partial(_history, workspace)),
         *_guarded("settings", partial(_settings, workspace)),
         *others,
-        *_guarded("disk", partial(_disk, workspace, mounts)),
+        *_guarded("disk", partial(mount_findings, workspace.repo.kb_root, mounts)),
         *_guarded("disk", partial(_speed, workspace, probe)),
         *_guarded("stores", partial(_place, workspace)),
         *_guarded("stores", partial(_writable, workspace)),
@@ -223,21 +222,6 @@ def _settings(workspace: Workspace) -> Iterator[DoctorFinding]:
         message = f"{KB}/{IGNORE} does not keep a link {KB}/{BRANCHES} out of git."
         remedy = f"Add a line `/{BRANCHES}`, without a slash at its end, or {shell('init', lead='run')}, which adds it."
         yield DoctorFinding("settings", "warning", "not_ignored", message, remedy)
-
-
-def _disk(workspace: Workspace, mounts: Path) -> Iterator[DoctorFinding]:
-    root = workspace.repo.kb_root
-    try:
-        mount = network_mount(root, mounts)
-    except OSError:
-        yield DoctorFinding(
-            "disk", "note", "mounts_unknown", "This system does not say what kind of file system this is."
-        )
-        return
-    if mount:
-        message = f"{root} is on {mount[0]}, which other machines reach as well ({mount[1]}): locks may not work."
-        remedy = "Keep the repository on a local disk, or write to it from one machine only."
-        yield DoctorFinding("disk", "warning", "network_file_system", message, remedy)
 
 
 def _speed(workspace: Workspace, probe: Fs | None) -> Iterator[DoctorFinding]:

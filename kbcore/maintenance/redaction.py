@@ -7,29 +7,33 @@ What was looked for is written nowhere. After a crash between two stores the sam
 from __future__ import annotations
 
 import contextlib
-import re
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
 from kbcore.errors import InvalidQuery, KBError, NotFound
-from kbcore.errors.remedies import kb, shell
+from kbcore.errors.remedies import kb
 from kbcore.maintenance import redacted_files, redacted_store, redacted_tips, redaction_elsewhere
 from kbcore.maintenance.redacted_store import Survey
-from kbcore.model.claims.change import ID_CHARS, MESSAGE, REDACTED, Change
-from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS
-from kbcore.model.redaction.changes import TakenOut, taken_out, without, without_claims
-from kbcore.model.redaction.redactor import Redactor
-from kbcore.model.redaction.target import Target, commands, names_of, pattern_of
+from kbcore.maintenance.redaction_preview import (
+    CloneStore,
+    ResolvedTarget,
+    Wanted,
+    documents_of,
+    refuse_kept,
+    resolve,
+    stores_of,
+)
+from kbcore.model.claims.change import Change
+from kbcore.model.redaction.changes import TakenOut, taken_out, without_claims
 from kbcore.process import interrupting
-from kbcore.storage import branchdir, files, head, journal, layout, scan
+from kbcore.storage import branchdir, files, head, journal, layout
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.witness_notes import seen_of
-from kbcore.store import backup_refs, branches
 from kbcore.store.branches.moves import in_trash
 from kbcore.store.branches.stores import repository_lock
 from kbcore.store.folders import KEPT_ANSWERS
@@ -42,70 +46,9 @@ BEGUN: Final = "redacting.json"
 _MOST_BYTES: Final = 64 * 1024
 _MOST_SENTENCES: Final = 20
 
-_CHANGE: Final = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}")
-
-
-class Wanted(msgspec.Struct, frozen=True):
-    """What a person wants to take out: a pattern, or fields of an entity, of a record of one branch, or of a change."""
-
-    kind: Literal["pattern", "entity", "record", "change"]
-    text: str = ""
-    """The pattern, or the id of the entity or the change."""
-    is_regex: bool = False
-    seq: int = 0
-    fields: tuple[str, ...] = ()
-    takes_names: bool = False
-    """With a pattern: remove the fields whose names it is in."""
-
-    def words(self) -> str:
-        """Return what is wanted, without the pattern."""
-        if self.kind == "pattern":
-            return "a pattern"
-        named = {"entity": self.text, "record": f"record {self.seq}", "change": f"the change {self.text}"}
-        return f"the values of {named[self.kind]}"
-
-
-class FoundRecord(msgspec.Struct, frozen=True):
-    """A record that would be changed, and where, in words."""
-
-    seq: int
-    places: tuple[str, ...]
-
-
-class FoundStore(msgspec.Struct, frozen=True):
-    """A store that holds what is to be taken out, or cannot be searched: then ``error`` says why."""
-
-    branch: str
-    place: str
-    """``branch``, or the folder in the trash."""
-    records: tuple[FoundRecord, ...] = ()
-    snapshots: int = 0
-    quarantine: tuple[str, ...] = ()
-    """What lies in quarantine: it is removed with the redaction."""
-    also_in: tuple[int, ...] = ()
-    """Records that hold a text of a value which would be taken out, and stay."""
-    unused: tuple[str, ...] = ()
-    """Files that hold a pattern and that the store does not use, quarantine among them: these are removed."""
-    error: str = ""
-
-
-class Preview(msgspec.Struct, frozen=True):
-    """What a redaction would change, and what it does not reach."""
-
-    stores: tuple[FoundStore, ...]
-    change_files: tuple[str, ...]
-    elsewhere: tuple[str, ...]
-    """Places that hold it and are not changed, or may hold it, a sentence each."""
-
-    @property
-    def is_empty(self) -> bool:
-        """True when nothing holds it, as far as could be looked at."""
-        return not self.stores and not self.change_files
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
-        shown: dict[str, Any] = msgspec.to_builtins(self)
-        return shown
+SPLIT: Final = (
+    "A secret that is spread over several values is not found as one: give each part, or name the record or the entity."
+)
 
 
 class RedactedStore(msgspec.Struct, frozen=True):
@@ -144,152 +87,9 @@ class RedactAnswer(msgspec.Struct, frozen=True):
         return {**shown, "ok": self.is_whole}
 
 
-class _Store(msgspec.Struct, frozen=True):
-    branch: str
-    place: str
-    directory: Path
-
-
-class _ResolvedTarget(msgspec.Struct, frozen=True):
-    """What is wanted, and for a record what names it in every store: its lineage, seq, time and epoch."""
-
-    wanted: Wanted
-    record: tuple[str, int, str, str] | None = None
-    changes: frozenset[str] = frozenset()
-    """The ids of the changes that came with the record, or of the one that is wanted."""
-    names: frozenset[str] = frozenset()
-    """The ids that the entity has or had in any store: each store and each change file may name it by any of them."""
-    holders: frozenset[str] = frozenset()
-    """The entities that hold it in any store or change file (``Target``)."""
-
-    def target_in(self, fs: Fs, directory: Path, of: Head) -> Target:
-        """Return what is to be taken out of one store."""
-        wanted = self.wanted
-        fields = _names_of_fields(wanted)
-        if wanted.kind == "pattern":
-            return self._of_pattern()
-        if wanted.kind == "entity":
-            return Target(ids=self.names, fields=fields, holders=self.holders)
-        is_there = self.record is not None and self.record == _name_of(fs, directory, of, self.record[1])
-        if is_there or not self.changes:
-            seqs = frozenset([wanted.seq] if is_there else [])
-        else:
-            seqs = redacted_store.seqs_of(fs, directory, of, self.changes)
-        return Target(seqs=seqs, fields=fields, changes=self.changes, holders=self.holders)
-
-    def target_in_files(self) -> Target:
-        """Return what is to be taken out of change files: they do not know the seqs of records."""
-        if self.wanted.kind == "pattern":
-            return self._of_pattern()
-        fields = _names_of_fields(self.wanted)
-        return Target(ids=self.names, fields=fields, changes=self.changes, holders=self.holders)
-
-    def _of_pattern(self) -> Target:
-        wanted = self.wanted
-        matches = pattern_of(wanted.text, is_regex=wanted.is_regex)
-        return Target(matches=matches, takes_names=wanted.takes_names, holders=self.holders)
-
-
 class _Begun(msgspec.Struct, frozen=True, tag_field="kb", tag="redacting"):
     at: str
     failed: tuple[str, ...] = ()
-
-
-class _Stamps(msgspec.Struct, frozen=True):
-    at: str
-    epoch: str = ""
-
-
-def _name_of(fs: Fs, directory: Path, of: Head, seq: int) -> tuple[str, int, str, str] | None:
-    """Return what names a record in all copies of a store, also after a redaction; None where it is not there."""
-    if not of.first_seq <= seq <= of.seq:
-        return None
-    part = max((one for one in of.segments if one.first_seq <= seq), key=lambda one: one.first_seq)
-    last = None
-    for last in scan.scan(fs, directory, of, after=part.start, until=seq):  # noqa: B007 - the last one is wanted
-        continue
-    if last is None or last.frame.seq != seq:
-        return None
-    said = msgspec.json.decode(last.frame.rec, type=_Stamps)
-    return of.lineage, seq, said.at, said.epoch
-
-
-@interrupting.maintenance()
-def meant(
-    workspace: Workspace,
-    branch: str,
-    text: str,
-    *,
-    is_pattern: bool,
-    is_regex: bool,
-    fields: Iterable[str] = (),
-    takes_names: bool = False,
-) -> Wanted:
-    """Return what a person means: the number of a record, the id of an entity or a change of a branch, or a pattern.
-
-    ``REDACTED`` among the fields of a change are those whose names were taken out, by another clone or of another copy:
-    a pattern of these names.
-
-    Raises: ``NotFound`` where no name of the change was taken out; ``InvalidQuery`` for other fields with these; what
-    reading the store of the branch raises.
-    """
-    if is_pattern:
-        return Wanted("pattern", text, is_regex, takes_names=takes_names)
-    if text.isascii() and text.isdecimal():
-        return Wanted("record", seq=int(text), fields=tuple(fields))
-    fs, directory = workspace.machine.fs, workspace.folders.directory_of(branch)
-    of = head.read(fs, directory)
-    kind: Literal["entity", "change", "pattern"] = "pattern"
-    if text in redacted_store.names_in(fs, directory, of).entities:
-        kind = "entity"
-    elif _CHANGE.fullmatch(text) and redacted_store.has_change(fs, directory, of, text):
-        kind = "change"
-    if kind == "change" and REDACTED in (fields := tuple(fields)):
-        copies = redacted_files.copies_of(workspace, text)
-        taken = redacted_changes.noted(fs, workspace.folders.branches_dir).get(text)
-        names = redacted_store.names_taken_out(fs, directory, of, text, [(one, without(one, taken)) for one in copies])
-        given = [kb("redact", *words) for words in commands(text, fields)]
-        if len(given) > 1:
-            raise InvalidQuery(
-                "The fields whose names go are taken out by a command of their own.",
-                hint=f"Give two commands: {' and '.join(given)}.",
-            )
-        if not names:
-            raise NotFound(f"The change {text} has no field whose name was taken out, and which is left here.")
-        exact = "|".join(rf"\A{re.escape(name)}\Z" for name in sorted(names))
-        return Wanted("pattern", exact, is_regex=True, takes_names=True)
-    return Wanted(kind, text, fields=tuple(fields), takes_names=takes_names and kind == "pattern")
-
-
-@interrupting.maintenance()
-def preview(workspace: Workspace, branch: str, wanted: Wanted) -> Preview:
-    """Return what a redaction would change. Takes no lock and writes nothing.
-
-    Raises: ``InvalidQuery`` for a pattern that cannot be taken out; ``NotFound`` for a record that is not there;
-    what reading the named store raises.
-    """
-    asked = _asked(workspace, branch, wanted)
-    found, surveys, sources = list[FoundStore](), list[Survey](), set[str]()
-    for store in _stores(workspace):
-        try:
-            one, survey = _look(workspace, store, asked)
-        except InvalidQuery:
-            raise
-        except KBError as error:
-            found.append(FoundStore(store.branch, store.place, error=error.message))
-            continue
-        surveys.append(survey)
-        sources |= _documents(survey.redactor, wanted)
-        if one is not None:
-            found.append(one)
-    _refuse_kept(workspace, surveys)
-    shared = redacted_files.find_change_files(workspace, asked.target_in_files())
-    tips = redacted_tips.find_tips(workspace)
-    on_tips = tips.sentences(asked.target_in_files())
-    outside = redaction_elsewhere.places(
-        workspace, asked.target_in_files(), sources, is_found=bool(found or shared.paths or on_tips)
-    )
-    return Preview(tuple(found), shared.paths, (*shared.failed, *shared.left, *tips.failed, *on_tips, *outside))
 
 
 @interrupting.maintenance()
@@ -300,7 +100,7 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
 
     Raises: as ``preview``; ``LockTimeout`` for the repository; ``NotFound`` where nothing holds it.
     """
-    asked = _asked(workspace, branch, wanted)
+    asked = resolve(workspace, branch, wanted)
     done, sources = list[RedactedStore](), set[str]()
     with repository_lock(workspace):
         fs, begun = workspace.machine.fs, workspace.folders.data_dir / BEGUN
@@ -313,7 +113,7 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
         files.publish_file(fs, begun, msgspec.json.encode(note))
         if taken:
             redacted_changes.note(fs, workspace.machine.clock, workspace.folders.branches_dir, taken)
-        for store in _stores(workspace):
+        for store in stores_of(workspace):
             try:
                 one = _redact_store(workspace, store, asked, author, sources, is_shared=is_shared)
             except KBError as error:
@@ -340,11 +140,6 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
     return RedactAnswer(tuple(done), shared.paths, shared.staged, shared.failed, elsewhere)
 
 
-SPLIT: Final = (
-    "A secret that is spread over several values is not found as one: give each part, or name the record or the entity."
-)
-
-
 def unfinished(workspace: Workspace) -> tuple[str, tuple[str, ...]] | None:
     """Return when a redaction began that is not finished, and sentences on what could not be done; None for none."""
     data = files.read_file(workspace.machine.fs, workspace.folders.data_dir / BEGUN, _MOST_BYTES)
@@ -356,102 +151,9 @@ def unfinished(workspace: Workspace) -> tuple[str, tuple[str, ...]] | None:
     return "at an unknown time", ()
 
 
-def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _ResolvedTarget:
-    if wanted.kind == "pattern":
-        pattern_of(wanted.text, is_regex=wanted.is_regex)
-        return _ResolvedTarget(wanted)
-    if wanted.kind == "entity":
-        return _ResolvedTarget(wanted, names=_names_anywhere(workspace, wanted.text))
-    if wanted.kind == "change":
-        return _ResolvedTarget(wanted, changes=frozenset([wanted.text]))
-    directory = workspace.folders.directory_of(branch)
-    of = head.read(workspace.machine.fs, directory)
-    named = _name_of(workspace.machine.fs, directory, of, wanted.seq)
-    if named is None:
-        raise NotFound(
-            f"There is no record {wanted.seq} in {branch}.",
-            hint=f"{shell('log')} lists the records. What a pruned record said can be taken out by a pattern or an id.",
-        )
-    return _ResolvedTarget(wanted, named, redacted_store.changes_of(workspace.machine.fs, directory, of, wanted.seq))
-
-
-def _names_anywhere(workspace: Workspace, id_: str) -> frozenset[str]:
-    """Return the ids that an entity has or had in any store that can be read."""
-    fs, former = workspace.machine.fs, dict[str, set[str]]()
-    for store in _stores(workspace):
-        with contextlib.suppress(KBError):  # it is named when it is redacted
-            names = redacted_store.names_in(fs, store.directory, head.read(fs, store.directory))
-            for key, olds in names.former.items():
-                former.setdefault(key, set()).update(olds)
-    return names_of([id_], former)
-
-
-def _stores(workspace: Workspace) -> list[_Store]:
-    """Return every store of the clone: those of branches, and those in the trash."""
-    trashed = [(_branch_of(workspace, one.path, one.name), one.path) for one in in_trash(workspace)]
-    return [
-        *(_Store(name, "branch", directory) for name, directory in branches.stores(workspace)),
-        *(_Store(name, str(path), path) for name, path in trashed),
-    ]
-
-
-def _branch_of(workspace: Workspace, path: Path, name: str) -> str:
-    with contextlib.suppress(KBError):
-        return head.read(workspace.machine.fs, path).branch
-    return layout.branch_of(path.with_name(name))
-
-
-def _names_of_fields(wanted: Wanted) -> frozenset[str]:
-    """Return the names that claims have for fields; of a change, a name that another clone gave means just that."""
-    found = set(wanted.fields)
-    for one in wanted.fields:
-        is_full = one in {MESSAGE, *CORE_FIELDS} or one.partition(".")[0] in OBJECT_FIELDS
-        if wanted.kind != "change" or not is_full:
-            found |= {f"{prefix}.{one}" for prefix in OBJECT_FIELDS}
-    return frozenset(found)
-
-
-def _survey(fs: Fs, directory: Path, of: Head, asked: _ResolvedTarget) -> Survey:
-    return Survey(fs, directory, of, asked.target_in(fs, directory, of))
-
-
-def _look(workspace: Workspace, store: _Store, asked: _ResolvedTarget) -> tuple[FoundStore | None, Survey]:
-    fs, directory = workspace.machine.fs, store.directory
-    found = _survey(fs, directory, head.read(fs, directory), asked)
-    if found.is_empty:
-        return None, found
-    records = tuple(
-        FoundRecord(seq, tuple(dict.fromkeys(one.words for one in places))) for seq, places in found.records.items()
-    )
-    shown = (records, found.snapshots(), found.quarantined(), found.also_in(), found.unused)
-    return FoundStore(store.branch, store.place, *shown), found
-
-
-def _refuse_kept(workspace: Workspace, surveys: Collection[Survey]) -> bool:
-    """Refuse what no store can lose; return whether changes of any store are known elsewhere, and keep their ids.
-
-    Raises: ``InvalidQuery`` for a pattern that is in what the id of a change is taken of.
-    """
-    is_shared = redacted_files.has_change_files(workspace) or bool(backup_refs.noted(workspace))
-    is_shared = is_shared or any(one.redactor.is_shared for one in surveys)
-    for one in surveys if is_shared else ():
-        try:
-            one.refuse_kept()
-        except InvalidQuery:
-            raise
-        except KBError:  # the store is named when its turn comes
-            continue
-    return is_shared
-
-
-def _documents(redactor: Redactor, wanted: Wanted) -> set[str]:
-    """Return the documents that may hold it: all for a pattern, else those that stated what is taken out."""
-    return redactor.sources if wanted.kind == "pattern" else {*redactor.paths}
-
-
 def _look_through(
-    workspace: Workspace, asked: _ResolvedTarget, decoded: redacted_files.Decoded
-) -> tuple[_ResolvedTarget, bool]:
+    workspace: Workspace, asked: ResolvedTarget, decoded: redacted_files.Decoded
+) -> tuple[ResolvedTarget, bool]:
     """Look at all stores before anything is written.
 
     Return what is asked with the entities that hold it, and whether changes of any store are known elsewhere.
@@ -459,26 +161,26 @@ def _look_through(
     Raises: ``InvalidQuery`` for a pattern that is part of a name in any store, or of what the id of a change is taken
     of.
     """
+    fs = workspace.machine.fs
     holders, surveys = redacted_files.find_holders(workspace, asked.target_in_files(), decoded), list[Survey]()
-    for store in _stores(workspace):
+    for store in stores_of(workspace):
         try:
-            found = _survey(
-                workspace.machine.fs, store.directory, head.read(workspace.machine.fs, store.directory), asked
-            )
+            of = head.read(fs, store.directory)
+            found = Survey(fs, store.directory, of, asked.target_in(fs, store.directory, of))
         except InvalidQuery:
             raise
         except KBError:  # it is named when it is redacted
             continue
         holders |= found.redactor.holders
         surveys.append(found)
-    is_shared = _refuse_kept(workspace, surveys)
+    is_shared = refuse_kept(workspace, surveys)
     return msgspec.structs.replace(asked, holders=frozenset(holders)), is_shared
 
 
-def _taken_out(workspace: Workspace, asked: _ResolvedTarget, others: Iterable[Change]) -> dict[str, TakenOut]:
+def _taken_out(workspace: Workspace, asked: ResolvedTarget, others: Iterable[Change]) -> dict[str, TakenOut]:
     """Return what is taken out of the changes of all stores and of others, and was before, by their ids."""
     fs, target, found = workspace.machine.fs, asked.target_in_files(), dict[str, TakenOut]()
-    for changes in (*(_changes_in(fs, store.directory) for store in _stores(workspace)), others):
+    for changes in (*(_changes_in(fs, store.directory) for store in stores_of(workspace)), others):
         with contextlib.suppress(KBError):  # a store that cannot be read is named when it is redacted
             for one in changes:
                 if (taken := taken_out(one, without_claims(one, target))) is not None:
@@ -492,7 +194,13 @@ def _changes_in(fs: Fs, directory: Path) -> Iterator[Change]:
 
 
 def _redact_store(
-    workspace: Workspace, store: _Store, asked: _ResolvedTarget, author: Author, sources: set[str], *, is_shared: bool
+    workspace: Workspace,
+    store: CloneStore,
+    asked: ResolvedTarget,
+    author: Author,
+    sources: set[str],
+    *,
+    is_shared: bool,
 ) -> RedactedStore | None:
     fs, clock, directory = workspace.machine.fs, workspace.machine.clock, store.directory
     witness = workspace.witness(store.branch) if store.place == "branch" else None
@@ -503,8 +211,8 @@ def _redact_store(
         of = writer.head
         if witness is not None:
             witness.refuse(of)
-        found = _survey(fs, directory, of, asked)
-        sources |= _documents(found.redactor, asked.wanted)
+        found = Survey(fs, directory, of, asked.target_in(fs, directory, of))
+        sources |= documents_of(found.redactor, asked.wanted)
         if found.is_empty:
             return None
         new, records, left = redacted_store.redact(workspace, directory, writer, found, author, is_shared=is_shared)

@@ -123,11 +123,9 @@ def read_last_record(view: View) -> tuple[str, str]:
     return at, commit
 
 
-def group_requirements(
-    view: View, covered: Covered, of_files: CodeOwners, by: Sequence[By] = GROUPS
-) -> dict[By, list[CoverageGroup]]:
-    """Return the requirements in groups, by each of ``by``."""
+def group_requirements(view: View, covered: Covered, of_files: CodeOwners) -> dict[By, list[CoverageGroup]]:
+    """Return the requirements in groups, by each of ``GROUPS``."""
     ids = [one.id for one in covered.requirements]
     return {
-        one: coverage.groups(covered, one, coverage.read_members(view.rows, None, one, ids, of_files)) for one in by
+        one: coverage.groups(covered, one, coverage.read_members(view.rows, None, one, ids, of_files)) for one in GROUPS
     }

@@ -1,8 +1,10 @@
-"""The files of reports: those that a command names, by path or by glob, and those that the settings mean."""
+"""The files of reports: those that a command names, those that the settings mean, and those that nobody names."""
 
 from __future__ import annotations
 
+import io
 import os
+import posixpath
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -11,9 +13,13 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidReport, LimitExceeded, Problem, of_problems
+from kbcore.results.reading import report_of
+from kbcore.results.reported import ReportFault
+from kbcore.store.workspace import Workspace
+from kbcore.sync.detecting import paths_of, reader
 from kbcore.sync.walk import FolderWalk
 from kbcore.text.escaping import in_quotes
-from kbcore.text.globs import fixed_part, glob_fault, glob_set
+from kbcore.text.globs import fixed_part, glob_fault, glob_set, matches
 
 _NOT_FOUND: Final = "not_found"
 _SIGNS: Final = frozenset("*?[")
@@ -21,6 +27,11 @@ _HINT: Final = "Paths and globs are taken from the folder that the command runs 
 
 
 _OF_REPOSITORY: Final = "A glob in quotes means files of the repository; one without quotes is expanded by the shell."
+_ENDINGS: Final = frozenset({".xml", ".tap", ".info", ".lcov"})
+_FOR_TESTS: Final = frozenset({"testdata", "test-data", "test_data", "fixtures", "node_modules", "vendor"})
+"""Folders whose files are data of tests, or of others."""
+_MOST_LOOKED_AT: Final = 200
+_BEGINNING_BYTES: Final = 4 * limits.KIB
 
 
 class ReportFile(msgspec.Struct, frozen=True, order=True):
@@ -113,3 +124,24 @@ def _limited(files: list[ReportFile]) -> list[ReportFile]:
 
 def _problem(number: int, code: str, message: str, remedy: str = _HINT) -> Problem:
     return Problem(f"$.files[{number}]", code, message, remedy)
+
+
+def find_reports(workspace: Workspace) -> list[str]:
+    """Return the files that are reports of test runs and that no setting means, of the first that may be some.
+
+    What git ignores is not looked at. Raises: ``GitUnusable``, ``InvalidConfig``.
+    """
+    read, globs = reader(workspace), workspace.config.results
+    candidates = [path for path in paths_of(workspace) if _may_be(path) and not matches(path, globs)]
+    return [path for path in candidates[:_MOST_LOOKED_AT] if _is_report(read(path, _BEGINNING_BYTES))]
+
+
+def _may_be(path: str) -> bool:
+    return posixpath.splitext(path)[1].lower() in _ENDINGS and _FOR_TESTS.isdisjoint(path.split("/"))
+
+
+def _is_report(beginning: bytes | None) -> bool:
+    try:
+        return beginning is not None and bool(report_of(io.BytesIO(beginning)).format)
+    except ReportFault:
+        return False

@@ -57,14 +57,13 @@ class ReadReport(msgspec.Struct, frozen=True):
 class ResultsAnswer(msgspec.Struct, frozen=True):
     """The answer: what was read, what was recorded, what no test matches, and what coverage suggests.
 
-    ``tests`` counts the tests of the reports by outcome, ``known_tests`` those of the branch, ``matched`` those of
-    these that have a result. ``suggestions`` is None where no report is of coverage or names a requirement.
+    ``tests`` counts the tests of the reports by outcome, ``matched`` those of the branch that have a result.
+    ``suggestions`` is None where no report is of coverage or names a requirement.
     """
 
     recorded: Recorded
     reports: tuple[ReadReport, ...]
     tests: dict[str, int]
-    known_tests: int
     matched: int
     unmatched: tuple[Unmatched, ...]
     unmatched_count: int
@@ -156,7 +155,6 @@ def take_results(
         recorded,
         tuple(read.reports),
         collected.tests,
-        len(known),
         len(verdicts),
         tuple(collected.unmatched),
         collected.unmatched_count,

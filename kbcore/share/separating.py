@@ -19,7 +19,7 @@ from kbcore.model.claims.subjects import Subjects
 from kbcore.model.state import Stamp
 from kbcore.share.merging import take_over
 from kbcore.store.answers import Outcome
-from kbcore.store.planning.findings import check_stale
+from kbcore.store.planning.plan_builder import check_stale
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Request
 from kbcore.text.escaping import in_quotes

@@ -25,9 +25,9 @@ from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
 from kbcore.store.history.authorship import other_setters
 from kbcore.store.history.writers import maker_of
-from kbcore.store.planning.findings import PlanContext, Users, members_wanted
 from kbcore.store.planning.plan import plan as plan_changes
 from kbcore.store.planning.plan import reads
+from kbcore.store.planning.plan_builder import PlanContext, Users, members_wanted
 from kbcore.store.planning.secrets import CODE as SECRET
 from kbcore.store.proposing import proposing
 from kbcore.store.workspace import Workspace

@@ -19,7 +19,7 @@ from kbcore.model.graph import OBJECT_FIELDS, Link, Node, is_proposed, is_propos
 from kbcore.model.proposals import ANY, DELETED, ELEMENT, KEY
 from kbcore.model.state import Stamp
 from kbcore.store.history.authorship import other_setters
-from kbcore.store.planning.findings import STATED, Overwritten
+from kbcore.store.planning.plan_builder import STATED, Overwritten
 from kbcore.store.proposing import may_accept
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author

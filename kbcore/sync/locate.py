@@ -15,7 +15,7 @@ from kbcore.model.graph import CLIENT, Link, Node
 from kbcore.model.renames import paired
 from kbcore.model.state import Changes
 from kbcore.store.apply import Reading
-from kbcore.store.planning.findings import WHOLE_EXPORT, edge_words, stated_problem
+from kbcore.store.planning.plan_builder import WHOLE_EXPORT, edge_words, stated_problem
 from kbcore.store.workspace import Workspace
 from kbcore.sync.active_extractors import wanted
 from kbcore.sync.scan import read_named

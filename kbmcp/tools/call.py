@@ -78,17 +78,17 @@ class Call(msgspec.Struct, frozen=True):
         """Return the member of the answer that names the branch whose store answers, where that is another one."""
         return self.workspace.answered_from(self.branch)
 
-    def read(self, use: Callable[[View], T], *, time_s: float = limits.FILES_S) -> T:
+    def read(self, use: Callable[[View], T]) -> T:
         """Return ``use(view)`` on a view with what the files of the worktree say."""
-        return self.files.read(self.workspace, self.branch, lambda view, _: use(view), time_s=time_s)
+        return self.files.read(self.workspace, self.branch, lambda view, _: use(view), time_s=limits.FILES_S)
 
-    def answer(self, use: Callable[[View], Payload], *, time_s: float = limits.FILES_S) -> Payload:
+    def answer(self, use: Callable[[View], Payload]) -> Payload:
         """Do as ``read`` for a document, which says how it relates to the files."""
 
         def on(view: View, state: FileState) -> Payload:
             return use(view) | state.as_json()
 
-        return self.files.read(self.workspace, self.branch, on, time_s=time_s)
+        return self.files.read(self.workspace, self.branch, on, time_s=limits.FILES_S)
 
     def page(self, use: Callable[[View], Payload]) -> Payload:
         """Do as ``answer`` for a page of which a cursor may ask as of an earlier seq."""

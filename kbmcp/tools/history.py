@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from kbcore.errors import Problem
+from kbcore.errors import NotFound, Problem
 from kbcore.text import cursor as cursors
 from kbcore.text.escaping import in_quotes
 from kbmcp.tools.answers import PAGE_CHARS, Payload, cut_deep, leading, length_of
@@ -294,7 +294,6 @@ def _proposals(asked: HistoryRequest, view: View) -> list[Proposal]:
 
 def _decide(call: Call, asked: HistoryRequest) -> Payload:
     """Accept or reject what is requested. Raises: ``ReviewRequired``; ``NotFound``; as ``WriteTarget.apply``."""
-    from kbcore.errors import NotFound
     from kbcore.errors.remedies import kb
     from kbcore.store.review import check_reviewer, decision
 

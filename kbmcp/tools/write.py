@@ -209,13 +209,13 @@ def _purged(call: Call, asked: Write) -> Payload:
 
     Raises: ``NeedsPerson``; as ``_applied`` and ``redaction.redact``.
     """
-    from kbcore.maintenance import redaction
+    from kbcore.maintenance import redaction, redaction_preview
 
     [item] = asked.changeset.entity_deletes
     tried = msgspec.structs.replace(asked, changeset=msgspec.structs.replace(asked.changeset, dry_run=True))
     planned = _applied(call, tried)
-    wanted = redaction.Wanted("entity", item.id)
-    found = redaction.preview(call.workspace, call.branch, wanted)
+    wanted = redaction_preview.Wanted("entity", item.id)
+    found = redaction_preview.preview(call.workspace, call.branch, wanted)
     records = sum(len(store.records) for store in found.stores)
     where = f"{pluralize(records, 'record')} of {pluralize(len(found.stores), 'store')}"
     if asked.dry_run:

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from kbcore.errors import KBError
-from kbcore.maintenance import redaction
+from kbcore.maintenance import redaction, redaction_preview
 from kbcore.maintenance.compacting import compact
 from kbcore.maintenance.proof import redaction_contradictions
 from kbcore.model import canonical, record
@@ -286,7 +286,7 @@ def redacted(tmp_path: Path) -> Iterator[Path]:
     compact(project.workspace(), "main")
     project.apply(entities=[{**entity, "title": "Two"}], message="not swordfish")
     for secret in ("hunter2", "swordfish"):
-        redaction.redact(project.workspace(), "main", redaction.Wanted("pattern", secret), AUTHOR)
+        redaction.redact(project.workspace(), "main", redaction_preview.Wanted("pattern", secret), AUTHOR)
     yield project.workspace().folders.directory_of("main")
     project.close()
 

@@ -14,7 +14,8 @@ from kbcore.errors import KBError, NotFound
 from kbcore.maintenance import redaction
 from kbcore.maintenance.compacting import compact
 from kbcore.maintenance.proof import verify_branch
-from kbcore.maintenance.redaction import RedactAnswer, Wanted
+from kbcore.maintenance.redaction import RedactAnswer
+from kbcore.maintenance.redaction_preview import Wanted
 from kbcore.store import branches
 from kbcore.store.branches import lost
 from kbcore.view import redacted_changes

@@ -16,7 +16,7 @@ from tests.mcp.test_listing import unportable
 from tests.support.repository.places import stores_at
 from tests.support.repository.project import Project
 
-CORE, WITH_KIP, LOGIC = TOOLS_OF.values()
+CORE, WITH_KIP, LOGIC = (TOOLS_OF[name] for name in ("core", "kip", "logic"))
 KIP = WITH_KIP[:2]
 PERSON = 'UPSERT { CONCEPT {{type: "Person", name: :name} SET ATTRIBUTES {person_class: "Human"}} }'
 
@@ -54,7 +54,7 @@ def test_the_toolset_is_there_only_when_it_is_asked_for(shared, kb):
         kb.result("execute_kip", {"command": "DESCRIBE PRIMER"})
     for options, names in (
         ("core,kip", CORE + WITH_KIP),
-        ("all", CORE + WITH_KIP + LOGIC),
+        ("all", [name for offered in TOOLS_OF.values() for name in offered]),
         ("kip", WITH_KIP),
         ("logic", LOGIC),
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbcore.maintenance import redaction
-from kbcore.maintenance.redaction import Wanted
+from kbcore.maintenance.redaction_preview import Wanted
 from kbcore.store.folders import DATA
 from tests.mcp.agents import agent
 from tests.support.disk.secrets import files_with

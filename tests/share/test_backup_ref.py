@@ -14,7 +14,7 @@ import pytest
 
 from kbcore.errors import BackupDamaged, GitUnusable, InvalidQuery, KBError, NotFound, UnknownBranch
 from kbcore.git import remotes
-from kbcore.maintenance import redaction
+from kbcore.maintenance import redaction, redaction_preview
 from kbcore.maintenance.epochs import accept
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, identified, redacted
@@ -479,6 +479,6 @@ def test_a_clone_that_lacks_a_value_before_a_change_redacts_nothing_in_the_ref(a
     assert (before.commit, content(bob).changes) == (commit, before.changes)
 
     fetch(bob)
-    redaction.redact(bob.workspace(), "main", redaction.Wanted("pattern", "Old title"), bob.author())
+    redaction.redact(bob.workspace(), "main", redaction_preview.Wanted("pattern", "Old title"), bob.author())
     assert len(push(bob).redacted) == 2
     assert not [name for name, data in content(bob).files.items() if b"Old title" in data]

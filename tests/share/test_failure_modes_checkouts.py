@@ -9,7 +9,7 @@ import pytest
 
 from kbcore.checks import run_checks
 from kbcore.errors import InvalidQuery
-from kbcore.share.health import sharing_findings
+from kbcore.maintenance.share_diagnosis import sharing_findings
 from kbcore.share.sharing import share
 from kbcore.sync.overlay import WorktreeFiles
 from tests.support.repository.clones import Clone, hold

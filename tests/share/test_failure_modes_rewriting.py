@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.maintenance.redaction import Wanted, redact
+from kbcore.maintenance.redaction import redact
+from kbcore.maintenance.redaction_preview import Wanted
 from kbcore.share.unshared import find_unshared
 from kbcore.store import branches
 from tests.support.repository.clones import Clone, hold

@@ -54,17 +54,16 @@ def log_text(
     rules: Sequence[Mapping[str, Any]],
     results: Sequence[Mapping[str, Any]],
     invocation: Mapping[str, Any],
-    properties: Mapping[str, Any] | None = None,
 ) -> str:
     """Return a SARIF log with one run of KB, of these rules, results and invocation as SARIF has them."""
-    return _log([_run_of(rules, results, invocation, properties)])
+    return _log([_run_of(rules, results, invocation)])
 
 
 def _run_of(
     rules: Sequence[Mapping[str, Any]],
     results: Sequence[Mapping[str, Any]],
     invocation: Mapping[str, Any],
-    properties: Mapping[str, Any] | None,
+    properties: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     run = {
         "tool": {"driver": {"name": "KB", "version": __version__, "rules": rules}},

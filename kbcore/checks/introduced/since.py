@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import msgspec
 
 from kbcore import gc_pause
-from kbcore.checks import check_ids, creations_of, idle_in, judge
+from kbcore.checks import creations_of, idle_in, judge
 from kbcore.checks.branch_files import tree_of
 from kbcore.checks.introduced.compare import Introduced, introduced, of_entities
 from kbcore.checks.introduced.point import Point, point_of
 from kbcore.git import blobs
 from kbcore.git.tracked_paths import kept_of
-from kbcore.model.graph import former_ids
 from kbcore.model.state import Changes
 from kbcore.rules import CheckReport, suspect_edge
 from kbcore.store.history.compare import entities_of
@@ -39,23 +38,21 @@ def check_since(
     text: str,
     *,
     only: Sequence[str] = (),
-    ids: Sequence[str] = (),
     changed_by: Selection = EVERYTHING,
     is_local: bool = False,
 ) -> Since:
     """Run the rules over a branch as it is and as it was, and return the violations that only exist now.
 
-    ``text`` is the point, as ``point_of`` takes it; ``only`` names the rules to run, ``ids`` the entities to look at.
+    ``text`` is the point, as ``point_of`` takes it; ``only`` names the rules to run.
     With a selection in ``changed_by``, only violations of what these records changed since the point are returned; none
     where there are no such records.
     ``is_local`` is as in ``point_of``.
 
-    Raises: as ``check_ids``, ``judge`` and ``point_of``; ``StorageError`` when there is no room to look at the past.
+    Raises: as ``judge`` and ``point_of``; ``StorageError`` when there is no room to look at the past.
     """
     point = point_of(workspace, view, branch, text, is_local=is_local)
-    check_ids(view, ids)
     made = creations_of(workspace, branch)
-    now = judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids, idle=idle_in(view), creations=made)
+    now = judge(workspace, view, tree_of(workspace, branch), only=only, idle=idle_in(view), creations=made)
     files = tree_of(workspace, branch)  # of how they were at a seq nothing is known
     back = Changes()
     with gc_pause.paused(), scratch_copy(view, point.seq) as before:
@@ -64,14 +61,13 @@ def check_since(
             tree = blobs.tree_of(repo, env, point.commit)
             back = Documents(workspace, workspace.store(branch).claims).sync_tree(before, tree)
             files = kept_of(repo, env, tree)
-        earlier = [former for node in view.nodes(ids) for former in former_ids(node)]
-        was = judge(workspace, before, files, only=only, ids=[*ids, *earlier])
+        was = judge(workspace, before, files, only=only)
         if point.is_older:
             # The store began after the commit: what it holds came on top of the commit, not before it.
             was = _at_first(was)
             with scratch_copy(view, view.seq, base_state=(point.seq, back)) as after:
                 there = tree_of(workspace, branch)
-                now = judge(workspace, after, there, only=only, ids=ids, idle=idle_in(after), creations=made)
+                now = judge(workspace, after, there, only=only, idle=idle_in(after), creations=made)
         found = introduced(was, now, view.renamed)
     if changed_by == EVERYTHING:
         return Since(point, found)

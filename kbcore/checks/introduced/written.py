@@ -16,11 +16,13 @@ from kbcore.checks import look_at
 from kbcore.checks.branch_files import tree_of
 from kbcore.checks.introduced.before_after import Sides
 from kbcore.checks.introduced.compare import introduced
-from kbcore.checks.introduced.misspelled import misspelled
 from kbcore.errors import KBError, NotFound, Rejected
 from kbcore.errors.remedies import kb
 from kbcore.model.changeset import Changeset
+from kbcore.model.concepts import ORIGIN
+from kbcore.model.graph import CORE_FIELDS, FORMER_KEY, STAMPS, Node
 from kbcore.model.renames import renamed_in
+from kbcore.model.schema import EntityType, Schema
 from kbcore.model.state import Changes, Draft, without_hidden
 from kbcore.rules import RULES, Violation, orphans, suspect_edge
 from kbcore.rules.accepted import BaselineEntry, key_of
@@ -32,6 +34,9 @@ from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Request
 from kbcore.sync.ids_elsewhere import in_use_elsewhere
 from kbcore.sync.locate import check_unrecorded, check_withdrawn, check_withdrawn_of_undo, with_places
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import is_it, near_ones
+from kbcore.text.wording import pluralize
 from kbcore.view.view import View
 
 Point = TypeVar("Point", contravariant=True)  # noqa: PLC0105 - one name for all of its users
@@ -40,6 +45,13 @@ LOOKING: Final = frozenset(rule.id for rule in RULES if rule.look is not None)
 """All but those that planning holds or warns of by itself, and one of files."""
 _MOST_ITEMS: Final = 500
 """A changeset of more items, or that changes more elements, is left to a check."""
+_PREFIX: Final = "attributes."
+_LEAST_ALIKE: Final = 0.8
+_MOST_NAMED: Final = 5
+_FIELDS: Final = tuple(name for name in CORE_FIELDS if name not in {*STAMPS, "type", "links", "text_ref"})
+_IN_USE: Final = """select distinct name from (
+  select unnest(json_keys(attributes)) as name from node where type = $1 and id not in (select unnest($2::varchar[])))
+where name in (select unnest($3::varchar[]))"""
 
 
 def apply_changeset(
@@ -225,7 +237,7 @@ def _found_of_plan(workspace: Workspace, branch: str, author: Author, draft: Dra
 def _found(workspace: Workspace, branch: str, view: View, changes: Changes, seq: int) -> _Broken:
     """Return what the record at a seq of a view newly breaks, which rules could not run, and misspelled fields."""
     found = _broken(workspace, branch, view, changes, seq)
-    return found._replace(others=[*found.others, *misspelled(view, changes, view.schema(workspace.schema))])
+    return found._replace(others=[*found.others, *_misspelled(view, changes, view.schema(workspace.schema))])
 
 
 def _broken(workspace: Workspace, branch: str, view: View, changes: Changes, seq: int) -> _Broken:
@@ -258,3 +270,49 @@ def by_rule(violations: list[Violation]) -> Iterator[str]:
         first = broken[0]
         more = f" ({len(broken) - 1} more; {kb('check', '--rule', rule)} lists them.)" if len(broken) > 1 else ""
         yield f"{rule} ({first.severity}): {first.sentence}{more}"
+
+
+def _misspelled(view: View, changes: Changes, schema: Schema) -> list[str]:
+    """Return a sentence for each new attribute whose name is like that of a field, and that no other entity has.
+
+    ``view`` holds the changes. Types of KIP are left out: their attributes are free. What the schema declares is known,
+    and so is what another entity of the type has.
+    """
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for change in changes.nodes:
+        definition = schema.entities.get(change.after.type) if change.after else None
+        if change.after is None or definition is None or definition.origin == ORIGIN:
+            continue
+        for name in _new_names(change.before, change.after):
+            if (definition.name, name) not in found and (near := _near(name, definition)):
+                found[definition.name, name] = change.key, near
+    changed = [change.key for change in changes.nodes]
+    for kind in {kind for kind, _ in found}:
+        names = [name for one, name in found if one == kind]
+        for (known,) in view.rows(_IN_USE, [kind, changed, names]):
+            del found[kind, known]
+    warnings = [
+        f"{in_quotes(name)} of {in_quotes(key)} is stored as an attribute: a {kind} has no field of that name. "
+        + is_it([near])
+        for (kind, name), (key, near) in found.items()
+    ]
+    left = len(warnings) - _MOST_NAMED
+    more = [f"{pluralize(left, 'more attribute')} may be misspelled."] if left > 0 else []
+    return [*warnings[:_MOST_NAMED], *more]
+
+
+def _new_names(before: Node | None, after: Node) -> list[str]:
+    known = before.fields if before else {}
+    return [
+        name.removeprefix(_PREFIX)
+        for name in after.fields
+        if name.startswith(_PREFIX) and name not in known and name != f"{_PREFIX}{FORMER_KEY}"
+    ]
+
+
+def _near(name: str, definition: EntityType) -> str:
+    """Return the field of a type that is most like a name which is none of them, or the empty text."""
+    if name in definition.attributes:
+        return ""
+    known = [*_FIELDS, *definition.attributes]
+    return next(iter(near_ones(name, known, 1, least_alike=_LEAST_ALIKE, stems=False)), "")

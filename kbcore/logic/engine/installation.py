@@ -33,7 +33,6 @@ from kbcore.process.interrupting import Stopped
 from kbcore.storage.scratch import user_folder
 
 EngineName = Literal["native", "wasm"]
-Choice = Literal["auto", "native", "wasm"]
 
 ENGINES: Final[tuple[EngineName, ...]] = ("native", "wasm")
 """In the order in which they are looked for."""

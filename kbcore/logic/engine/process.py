@@ -125,14 +125,12 @@ class EngineProcess:
         """Return the number of the process."""
         return self._child.pid
 
-    def command(
-        self, request: str | Iterable[str], *, time_limit_s: float, facts: Facts | None = None
-    ) -> dict[str, Any]:
+    def command(self, request: str | Iterable[str], *, time_limit_s: float) -> dict[str, Any]:
         """Do as ``ask`` for a request that can only fail for lack of memory.
 
         Raises: as ``ask``; ``RuntimeError`` for a request that the engine refused.
         """
-        reply = self.ask(request, time_limit_s=time_limit_s, facts=facts)
+        reply = self.ask(request, time_limit_s=time_limit_s)
         if reply["status"] == "error":
             self.kill()
             if reply["kind"] == "memory":

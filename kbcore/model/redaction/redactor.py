@@ -294,7 +294,7 @@ class Redactor:
         if op.get("change"):
             change = without_claims(msgspec.convert(op["change"], Change), self._target)
             self._refuse_kept(change)
-            self._note_change(op, "change", change, path)
+            self._note_change(op, change, path)
 
     def _leave(self, op: Json, path: str) -> None:
         self.is_shared = True
@@ -308,14 +308,14 @@ class Redactor:
         if change is not None:
             if self._seq in target.seqs:
                 target = msgspec.structs.replace(target, changes=target.changes | {change.id})
-            self._note_change(said, "change", without_claims(change, target), "")
+            self._note_change(said, without_claims(change, target), "")
             self._refuse_kept(msgspec.convert(said["change"], Change))
 
-    def _note_change(self, holder: Json, name: str, change: Change, path: str) -> None:
+    def _note_change(self, holder: Json, change: Change, path: str) -> None:
         new = _decode(_encode(change))
-        if new != holder.get(name):
-            holder[name] = new
-            self._place(".".join(filter(None, [path, name])), "a change")
+        if new != holder.get("change"):
+            holder["change"] = new
+            self._place(".".join(filter(None, [path, "change"])), "a change")
 
     def refuse_kept(self, change: Change) -> None:
         """Refuse a pattern that is in what the id of a change is taken of. Raises: ``InvalidQuery``."""

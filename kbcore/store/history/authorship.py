@@ -23,7 +23,7 @@ from kbcore.store.history.reach import first_record
 from kbcore.store.history.shown import Fields, node_fields
 from kbcore.store.history.touched import changes_of
 from kbcore.store.history.writers import bringers, changes_stating, said_of
-from kbcore.store.planning.findings import STATED, Overwritten, RecordedBy
+from kbcore.store.planning.plan_builder import STATED, Overwritten, RecordedBy
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 from kbcore.view.database import among

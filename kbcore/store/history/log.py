@@ -24,7 +24,7 @@ from kbcore.store.history.reach import check_record, first_record, not_listed
 from kbcore.store.history.touched import changes_of
 from kbcore.store.history.when import When
 from kbcore.store.history.writers import Writer, came_with, known_writers, records_with
-from kbcore.store.planning.findings import edge_words
+from kbcore.store.planning.plan_builder import edge_words
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import is_it, near_ones
 from kbcore.view.gaps import out_of_reach

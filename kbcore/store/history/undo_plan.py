@@ -28,7 +28,7 @@ from kbcore.store.history.broken import Base, BrokenEdge, broken_by, edges_befor
 from kbcore.store.history.names import RenamesSince
 from kbcore.store.history.shown import edge_name
 from kbcore.store.history.undo_units import RENAMED, Conflict, files_of
-from kbcore.store.planning.findings import STALE_REMEDY, edge_words, future_seq_problem
+from kbcore.store.planning.plan_builder import STALE_REMEDY, edge_words, future_seq_problem
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import more_problems, shortened, some_of
 from kbcore.view.view import View

@@ -35,7 +35,7 @@ from kbcore.model.graph import CLIENT, FORMER_IDS, Link, Node, contested_note, f
 from kbcore.model.record import MERGE
 from kbcore.model.state import Change as Changed
 from kbcore.model.state import Changes
-from kbcore.store.planning.findings import STATED, RecordedBy
+from kbcore.store.planning.plan_builder import STATED, RecordedBy
 from kbcore.text.escaping import in_quotes
 from kbcore.view.claim_index import ClaimIndex
 from kbcore.view.history import changed_in, changes_of

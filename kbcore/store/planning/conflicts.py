@@ -12,7 +12,7 @@ from kbcore.errors.remedies import EdgeWords, decision, kb
 from kbcore.model.changeset import EdgeWrite, EntityWrite
 from kbcore.model.claims.fold import DELETED, ID
 from kbcore.model.graph import CONTESTED, Link, Node, contested_note
-from kbcore.store.planning.findings import PlanBuilder
+from kbcore.store.planning.plan_builder import PlanBuilder
 from kbcore.text.escaping import in_quotes
 
 KEEP: Final = "keep"

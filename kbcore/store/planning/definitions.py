@@ -8,7 +8,7 @@ from kbcore.model.concepts import DEFINING, TYPE
 from kbcore.model.graph import Node
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes
-from kbcore.store.planning.findings import PlanBuilder, Users
+from kbcore.store.planning.plan_builder import PlanBuilder, Users
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import some_of
 

@@ -9,7 +9,7 @@ from kbcore.errors.remedies import by_front_end, kb
 from kbcore.model.changeset import EdgeDelete, EntityDelete
 from kbcore.model.graph import CLIENT, Link
 from kbcore.model.record import DropNode, WithdrawLink
-from kbcore.store.planning.findings import PlanBuilder, edge_words, stated_problem
+from kbcore.store.planning.plan_builder import PlanBuilder, edge_words, stated_problem
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 from kbcore.text.wording import some_of

@@ -25,7 +25,7 @@ from kbcore.model.schema import (
 )
 from kbcore.model.values import is_same, normal_time
 from kbcore.store.planning.conflicts import choose, settle
-from kbcore.store.planning.findings import PlanBuilder, members_wanted
+from kbcore.store.planning.plan_builder import PlanBuilder, members_wanted
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 from kbcore.text.wording import shortened

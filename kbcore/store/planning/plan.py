@@ -18,7 +18,7 @@ from kbcore.store.planning.definitions import check_defined
 from kbcore.store.planning.deletions import plan_edge_deletion, plan_entity_deletions
 from kbcore.store.planning.edges import check_resolved_edges, check_written, plan_edge, plan_repeated
 from kbcore.store.planning.entities import plan_entity
-from kbcore.store.planning.findings import STALE_REMEDY, PlanBuilder, PlanContext, edge_words, future_seq_problem
+from kbcore.store.planning.plan_builder import STALE_REMEDY, PlanBuilder, PlanContext, edge_words, future_seq_problem
 from kbcore.store.planning.secrets import check_secrets
 from kbcore.text.escaping import in_quotes
 

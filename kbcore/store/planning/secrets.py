@@ -11,7 +11,7 @@ from typing import Final
 
 from kbcore.errors.secrets import Secret, secrets_in
 from kbcore.model.changeset import Changeset, EdgeWrite, EntityWrite
-from kbcore.store.planning.findings import PlanBuilder
+from kbcore.store.planning.plan_builder import PlanBuilder
 
 CODE: Final = "secret"
 """The code of the problem, and the name of the rule that the configuration sets."""

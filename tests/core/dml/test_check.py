@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbcore.dml import checking
-from kbcore.dml.check_sentences import KINDS
+from kbcore.dml.findings import KINDS
 from kbcore.dml.kb_tools import KB_TOOLS
 from kbcore.dml.program import load_request
 from kbcore.dml.shipped import PROGRAMS, shipped_code

@@ -35,9 +35,8 @@ def test_a_function_is_a_tool_by_its_name_docstring_and_annotations() -> None:
 
 
 def test_a_tool_is_registered_with_a_name_and_a_model() -> None:
-    tools = Toolset()
+    tools = Toolset([], Policy("blacklist", ["fetch_*"]))
     tools.register_tool("fetch_weather", "Weather.", Place, weather)
-    tools.set_tool_policy(Policy("blacklist", ["fetch_*"]))
     tool = tools.find("fetch_weather")
     assert tool is not None
     assert tool.validated({"location": "here"}) == {"location": "here", "days": 1}

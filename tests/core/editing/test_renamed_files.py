@@ -8,7 +8,6 @@ from kbcore.errors import DerivedFact, StaleBase
 from kbcore.sync.begun_renames import BegunRename, begun, note_begun, read_begun
 from tests.core.editing.renamed import (
     CHECK,
-    EDGE,
     FILES,
     LOGIN,
     LOGOUT,
@@ -20,13 +19,6 @@ from tests.core.editing.renamed import (
 from tests.support.disk.saving import saving_while_written
 from tests.support.repository.project import Project
 from tests.support.repository.repos import git
-
-
-@pytest.fixture
-def filled(project: Project) -> Project:
-    project.sync(FILES)
-    project.apply(entities=[{"id": "REQ-1", "priority": "must"}], edges=[EDGE])
-    return project
 
 
 def test_files_of_a_clone_that_lacks_the_record_resolve_a_former_id_that_a_document_states(project: Project) -> None:

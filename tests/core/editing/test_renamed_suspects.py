@@ -11,16 +11,9 @@ from kbcore.editing.undoing import undo
 from kbcore.rules.stale_edges import stale_edges
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.scratch_copy import scratch_copy
-from tests.core.editing.renamed import EDGE, FILES, LOGIN, files_after, renamed, target
+from tests.core.editing.renamed import FILES, LOGIN, files_after, renamed, target
 from tests.support.repository.places import caches_at
 from tests.support.repository.project import Project
-
-
-@pytest.fixture
-def filled(project: Project) -> Project:
-    project.sync(FILES)
-    project.apply(entities=[{"id": "REQ-1", "priority": "must"}], edges=[EDGE])
-    return project
 
 
 def suspect_edges(project: Project) -> set[tuple[str, str, str]]:

@@ -52,13 +52,6 @@ from tests.support.repository.project import Project
 from tests.support.repository.repos import git
 
 
-@pytest.fixture
-def filled(project: Project) -> Project:
-    project.sync(FILES)
-    project.apply(entities=[{"id": "REQ-1", "priority": "must"}], edges=[EDGE])
-    return project
-
-
 def test_files_and_records_name_the_new_id_in_one_record_and_nothing_else_changes(filled: Project) -> None:
     nodes, links = facts(filled)
     written = renamed(filled)

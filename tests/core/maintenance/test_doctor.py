@@ -13,9 +13,9 @@ import pytest
 from kbcore import git
 from kbcore.errors import InvalidConfig
 from kbcore.maintenance.compacting import compact
+from kbcore.maintenance.disk import network_mount
 from kbcore.maintenance.doctor import Diagnosis, diagnose
 from kbcore.maintenance.findings import DoctorFinding, of_config
-from kbcore.maintenance.mounts import network_mount
 from kbcore.store import branches
 from kbcore.store.pool import Machine, StorePool
 from kbcore.store.workspace import Workspace

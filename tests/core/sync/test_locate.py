@@ -10,7 +10,7 @@ import pytest
 from kbcore.checks.introduced.written import apply_changeset
 from kbcore.errors import DerivedFact, Rejected, of_problems
 from kbcore.model.changeset import parse, parse_deletion
-from kbcore.store.planning.findings import stated_problem
+from kbcore.store.planning.plan_builder import stated_problem
 from kbcore.sync.locate import with_lines, withdrawn
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.view import View

@@ -24,14 +24,6 @@ class Deaf(Notices):
         return "" if self._is_polling else "no watches are left"
 
 
-@pytest.fixture
-def watched(project: Project):
-    """A watcher on a repository with one document and nothing else."""
-    commit_files(project.root, {ONE: req("REQ-1")})
-    with Watched(project.root) as made:
-        yield made
-
-
 def test_where_the_system_tells_nothing_files_are_looked_at_and_that_is_said(project: Project) -> None:
     (project.root / REQS).mkdir(parents=True)
     with Watched(project.root, listen=Deaf) as watched:

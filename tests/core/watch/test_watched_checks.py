@@ -41,14 +41,6 @@ class Sudden(Notices):
         return super().take(wait_s if self.news else WAIT_S)
 
 
-@pytest.fixture
-def watched(project: Project):
-    """A watcher on a repository with one document and nothing else."""
-    commit_files(project.root, {ONE: req("REQ-1")})
-    with Watched(project.root) as made:
-        yield made
-
-
 def test_settings_may_change_become_invalid_and_be_corrected_meanwhile(watched: Watched) -> None:
     config, root = watched.root / ".kb/config.json", watched.root
     root.joinpath("specs").mkdir()

@@ -17,14 +17,6 @@ from tests.support.repository.repos import add_worktree, commit_files, git, run_
 from tests.support.repository.watched import Watched
 
 
-@pytest.fixture
-def watched(project: Project):
-    """A watcher on a repository with one document and nothing else."""
-    commit_files(project.root, {ONE: req("REQ-1")})
-    with Watched(project.root) as made:
-        yield made
-
-
 @pytest.mark.sliced
 def test_switches_are_followed_also_to_new_branches(watched: Watched) -> None:
     root = watched.root

@@ -18,16 +18,8 @@ from kbcore.watch.events import Resumed, Synced, Waiting
 from tests.core.watch.watching import CALM_S, ONE, REQS, waited_for
 from tests.support.repository.places import stores_at
 from tests.support.repository.project import AUTHOR, Project, req
-from tests.support.repository.repos import commit_files, git
+from tests.support.repository.repos import git
 from tests.support.repository.watched import Watched
-
-
-@pytest.fixture
-def watched(project: Project):
-    """A watcher on a repository with one document and nothing else."""
-    commit_files(project.root, {ONE: req("REQ-1")})
-    with Watched(project.root) as made:
-        yield made
 
 
 @pytest.mark.sliced

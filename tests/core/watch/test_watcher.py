@@ -24,16 +24,8 @@ from tests.core.watch.watching import CALM_S, ONE, REQS, waited_for
 from tests.support.processes.fenced import as_somebody
 from tests.support.repository.places import caches_at, stores_at
 from tests.support.repository.project import AUTHOR, Project, document, req
-from tests.support.repository.repos import commit_files, git
+from tests.support.repository.repos import git
 from tests.support.repository.watched import Watched
-
-
-@pytest.fixture
-def watched(project: Project):
-    """A watcher on a repository with one document and nothing else."""
-    commit_files(project.root, {ONE: req("REQ-1")})
-    with Watched(project.root) as made:
-        yield made
 
 
 @pytest.mark.sliced

@@ -7,7 +7,8 @@ import shlex
 from pathlib import Path
 
 from kbcore.maintenance import redaction
-from kbcore.maintenance.redaction import RedactAnswer, Wanted
+from kbcore.maintenance.redaction import RedactAnswer
+from kbcore.maintenance.redaction_preview import Wanted
 from tests.support.disk.secrets import files_with
 from tests.support.repository.clones import Clone
 from tests.support.repository.places import caches_at, stores_at

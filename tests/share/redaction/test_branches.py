@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from kbcore.errors import StorageError
-from kbcore.maintenance.redaction import Wanted
-from kbcore.share.health import sharing_findings
+from kbcore.maintenance.redaction_preview import Wanted
+from kbcore.maintenance.share_diagnosis import sharing_findings
 from kbcore.share.state import find_state, find_whole_copies
 from kbcore.view import redacted_changes
 from tests.share.redaction.redacting import SECRET, holds, redact

@@ -8,11 +8,11 @@ import pytest
 
 from kbcore.errors import NotFound
 from kbcore.errors.remedies import for_shell
-from kbcore.maintenance import redaction
+from kbcore.maintenance import redaction_preview
 from kbcore.maintenance.doctor import diagnose
 from kbcore.maintenance.findings import DoctorFinding
-from kbcore.maintenance.redaction import Wanted
-from kbcore.share.health import sharing_findings
+from kbcore.maintenance.redaction_preview import Wanted
+from kbcore.maintenance.share_diagnosis import sharing_findings
 from kbcore.share.state import find_state
 from tests.share.redaction.redacting import SECRET, commands_in, holds, redact
 from tests.support.disk.secrets import files_with
@@ -168,14 +168,16 @@ def test_the_name_of_a_field_goes_from_change_files_and_other_clones_name_what_t
         fields = clone.state().nodes["FACT-1"].fields
         assert [name for name in fields if name.startswith("attributes.")] == ["attributes.k"]
         assert [name for one in clone.state().links.values() for name in one.fields if "." in name] == []
-    wanted = redaction.meant(
+    wanted = redaction_preview.meant(
         bob.workspace(), "main", change.id, is_pattern=False, is_regex=False, fields=["[redacted]"]
     )
     redact(bob, wanted)
     assert holds(bob) == []
     assert not bob.sync().outcome.warnings
     with pytest.raises(NotFound, match="no field whose name"):
-        redaction.meant(bob.workspace(), "main", change.id, is_pattern=False, is_regex=False, fields=["[redacted]"])
+        redaction_preview.meant(
+            bob.workspace(), "main", change.id, is_pattern=False, is_regex=False, fields=["[redacted]"]
+        )
     assert diagnose(bob.workspace()).is_sound
 
 

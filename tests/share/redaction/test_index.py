@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from kbcore.errors import NotFound
-from kbcore.maintenance import redaction
+from kbcore.maintenance import redaction, redaction_preview
 from kbcore.maintenance.doctor import diagnose
-from kbcore.maintenance.redaction import Wanted
+from kbcore.maintenance.redaction_preview import Wanted
 from kbcore.storage.lock import held
 from kbcore.store.change_files import LOCK
 from tests.share.redaction.redacting import SECRET, WANTED, holds, redact, staged
@@ -87,7 +87,7 @@ def test_the_same_redaction_again_stages_what_it_could_not_before(ann: Clone, is
     assert not redact(ann).is_whole
     assert redaction.unfinished(ann.workspace())
     lock.unlink()
-    assert redaction.preview(ann.workspace(), "main", WANTED).change_files
+    assert redaction_preview.preview(ann.workspace(), "main", WANTED).change_files
     answer = redact(ann)
     assert answer.is_whole
     assert [*answer.staged] == [*answer.change_files] != []
@@ -226,7 +226,7 @@ def test_a_change_file_of_another_branch_that_is_refused_and_holds_it_is_named(a
     (ann.root / path).write_text((ann.root / path).read_text().replace('"op":"set"', '"op": "set"'))
     ann.git("commit", "--quiet", "--all", "-m", "edited by hand")
     ann.git("switch", "--quiet", "main")
-    found = redaction.preview(ann.workspace(), "main", WANTED)
+    found = redaction_preview.preview(ann.workspace(), "main", WANTED)
     [said] = [one for one in found.elsewhere if "The last commit of feat" in one]
     assert f"hold it and are not readable: {path}" in said
 
@@ -252,7 +252,7 @@ def test_a_redaction_waits_for_who_writes_change_files(ann: Clone) -> None:
 def test_a_preview_names_a_change_file_once_and_as_none_of_the_documents(ann: Clone) -> None:
     ann.add("FACT-1", title=f"Use {SECRET}")
     ann.commit()
-    found = redaction.preview(ann.workspace(), "main", WANTED)
+    found = redaction_preview.preview(ann.workspace(), "main", WANTED)
     [path] = found.change_files
     assert Path(path).name not in " ".join(found.elsewhere)
 

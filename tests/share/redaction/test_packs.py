@@ -9,11 +9,11 @@ import pytest
 
 from kbcore.errors.remedies import for_shell
 from kbcore.maintenance import redacted_files
-from kbcore.maintenance.redaction import Wanted
+from kbcore.maintenance.redaction_preview import Wanted
+from kbcore.maintenance.share_diagnosis import sharing_findings
 from kbcore.model.claims.change import CONFIRMED, AddMember
 from kbcore.model.claims.change_file import ReadChanges
 from kbcore.model.redaction.target import Target, pattern_of
-from kbcore.share.health import sharing_findings
 from tests.share.redaction.redacting import SECRET, commands_in, holds, redact
 from tests.support.disk.secrets import files_with
 from tests.support.processes.cli import environment, run_kb

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kbcore.maintenance import redaction
+from kbcore.maintenance import redaction_preview
 from kbcore.share import backup_ref
 from kbcore.share.backup_ref import Fetched, Pushed
 from kbcore.store import backup_refs
@@ -111,7 +111,7 @@ def test_a_fetch_names_what_is_redacted_in_the_ref_and_whole_here_with_the_comma
     assert len(fetched.merged.changes) == 1
     [one] = fetched.redacted
     workspace = bob.workspace()
-    wanted = redaction.meant(workspace, "main", one.change, is_pattern=False, is_regex=False, fields=one.fields)
+    wanted = redaction_preview.meant(workspace, "main", one.change, is_pattern=False, is_regex=False, fields=one.fields)
     assert wanted.kind == "change"
     redact(bob, wanted)
     assert holds(bob) == []

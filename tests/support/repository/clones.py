@@ -20,7 +20,8 @@ from kbcore.editing.renaming import rename
 from kbcore.errors import NotFound
 from kbcore.extract.changes import FOLDER
 from kbcore.maintenance.proof import verify_branch
-from kbcore.maintenance.redaction import Wanted, redact
+from kbcore.maintenance.redaction import redact
+from kbcore.maintenance.redaction_preview import Wanted
 from kbcore.model.changeset import Changeset
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import SUFFIX, Change

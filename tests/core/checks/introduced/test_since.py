@@ -7,7 +7,7 @@ import os
 import pytest
 
 from kbcore.checks.introduced.since import Since, check_since
-from kbcore.errors import HistoryPruned, InvalidQuery, NotFound
+from kbcore.errors import HistoryPruned, InvalidQuery
 from kbcore.git import blobs
 from kbcore.git.tracked_paths import kept_of
 from kbcore.maintenance.compacting import compact
@@ -239,14 +239,6 @@ def test_a_store_whose_branch_git_has_forgotten_still_says_where_they_parted(pro
     git(project.root, "branch", "-D", "main")
     assert since(project, "main").point.commit is None
     assert new(project, "main") == [("unresolved-reference", "REQ-2")]
-
-
-def test_only_some_entities_are_looked_at_when_asked(project):
-    project.sync(BROKEN)
-    project.sync(NEW | {"docs/requirements/3.md": req("REQ-3", links="[GONE-3]")})
-    assert new(project, "1", ids=["REQ-3"]) == [("unresolved-reference", "REQ-3")]
-    with pytest.raises(NotFound):
-        new(project, "1", ids=["REQ-33"])
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kbcore.maintenance import redaction
+from kbcore.maintenance import redaction, redaction_preview
 from kbcore.maintenance.proof import Verified, verify_branch
-from kbcore.maintenance.redaction import Preview, RedactAnswer, Wanted
+from kbcore.maintenance.redaction import RedactAnswer
+from kbcore.maintenance.redaction_preview import Preview, Wanted
 from kbcore.model import record
 from kbcore.storage import head, journal
 from kbcore.storage.head import Head
@@ -33,7 +34,7 @@ def redact(project: Project, wanted: Wanted, branch: str = "main") -> RedactAnsw
 
 
 def preview(project: Project, wanted: Wanted) -> Preview:
-    return redaction.preview(project.workspace(), "main", wanted)
+    return redaction_preview.preview(project.workspace(), "main", wanted)
 
 
 def head_of(project: Project, branch: str = "main") -> Head:

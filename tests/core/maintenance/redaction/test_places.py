@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.errors import ContentRedacted, InvalidQuery, NotFound
-from kbcore.maintenance import redaction
+from kbcore.maintenance import redaction_preview
 from kbcore.maintenance.compacting import compact
-from kbcore.maintenance.redaction import Wanted
+from kbcore.maintenance.redaction_preview import Wanted
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Create, EntityRef, SetField, identified
 from kbcore.storage import head, layout
@@ -171,7 +171,9 @@ def test_pruned_history_is_redacted_in_the_snapshot_that_holds_it(filled: Projec
 
 def test_a_document_that_holds_it_is_named_and_its_digest_goes(project: Project) -> None:
     project.sync({"docs/requirements/a.md": document("REQ-1", title=f"Use {SECRET}", status="open")})
-    assert redaction.meant(project.workspace(), "main", "REQ-1", is_pattern=False, is_regex=False).kind == "entity"
+    assert (
+        redaction_preview.meant(project.workspace(), "main", "REQ-1", is_pattern=False, is_regex=False).kind == "entity"
+    )
     answer = redact(project, pattern())
     assert any("docs/requirements/a.md:3" in one for one in answer.elsewhere)
     assert state_at(project.view(), 1).sources["docs/requirements/a.md"].hash == ""

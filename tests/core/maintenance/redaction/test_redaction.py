@@ -10,7 +10,7 @@ import pytest
 
 from kbcore.errors import ContentRedacted, FormatTooNew
 from kbcore.maintenance.compacting import compact
-from kbcore.maintenance.redaction import Wanted
+from kbcore.maintenance.redaction_preview import Wanted
 from kbcore.model import record
 from kbcore.storage import frame, head, journal
 from kbcore.store import branches

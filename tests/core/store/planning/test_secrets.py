@@ -11,8 +11,8 @@ from kbcore.errors import InvalidChangeset
 from kbcore.model.changeset import parse
 from kbcore.model.schema import CORE
 from kbcore.model.state import Draft, Stamp, State
-from kbcore.store.planning.findings import PlanContext
 from kbcore.store.planning.plan import plan
+from kbcore.store.planning.plan_builder import PlanContext
 from tests.support.repository.places import stores_at
 from tests.support.repository.project import Project
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from kbcore.clock import SystemClock
-from kbcore.maintenance.speed import measure, speed_findings
+from kbcore.maintenance.disk import measure, speed_findings
 from tests.support.disk.faultfs import NoSyncFs
 
 

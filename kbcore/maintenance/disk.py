@@ -1,11 +1,14 @@
-"""Speed of the disk below the stores: a file of its own in the cache, written, synced, read and removed again.
+"""The disk below the stores: how quick it is, and whether other machines reach it too.
 
-The quickest of a few tries counts, so that other work of the machine does not count.
+Its speed is that of a file of its own in the cache, written, synced, read and removed again. The quickest of a few
+tries counts, so that other work of the machine does not count. Of the kind of file system only a warning is made:
+locks are tried in any case, and a file system that has none refuses them.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -28,6 +31,14 @@ SLOW_READ_S: Final = 0.02
 _ROUNDS: Final = 5
 _DATA: Final = b"\0" * 4096
 _MS: Final = 1000
+MOUNTS: Final = Path("/proc/mounts")
+NETWORK: Final = frozenset(
+    {"9p", "afs", "ceph", "cifs", "coda", "fuse.glusterfs", "fuse.sshfs", "glusterfs", "lustre", "ncpfs", "nfs"}
+    | {"nfs4", "orangefs", "smb3", "smbfs", "virtiofs", "beegfs", "drvfs", "fakeowner", "fuse.gcsfuse", "fuse.juicefs"}
+    | {"fuse.rclone", "fuse.s3fs", "fuse.vmhgfs-fuse", "gpfs", "prl_fs", "vboxsf", "vmhgfs"}
+)
+"""File systems of other machines, of clouds, and of what a virtual machine shares with its host."""
+_OCTAL: Final = re.compile(r"\\([0-7]{3})")
 
 
 class Speed(msgspec.Struct, frozen=True):
@@ -88,3 +99,34 @@ def _write(fs: Fs, fd: int, path: Path) -> None:
     with files.explained(path, "write"):
         files.pwrite_all(fs, fd, _DATA, 0)
         fs.fsync(fd)
+
+
+def mount_findings(root: Path, mounts: Path = MOUNTS) -> Iterator[DoctorFinding]:
+    """Say so where other machines reach the file system of a folder as well."""
+    try:
+        mount = network_mount(root, mounts)
+    except OSError:
+        yield DoctorFinding(
+            "disk", "note", "mounts_unknown", "This system does not say what kind of file system this is."
+        )
+        return
+    if mount:
+        message = f"{root} is on {mount[0]}, which other machines reach as well ({mount[1]}): locks may not work."
+        remedy = "Keep the repository on a local disk, or write to it from one machine only."
+        yield DoctorFinding("disk", "warning", "network_file_system", message, remedy)
+
+
+def network_mount(path: Path, mounts: Path = MOUNTS) -> tuple[str, str] | None:
+    """Return mount point and type of the file system that others reach as well; None when the path is on a local one.
+
+    Raises: ``OSError`` where there is no such list, as on macOS.
+    """
+    found = ("", "")
+    inside = Path(os.path.realpath(path))
+    for line in mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+        words = line.split(" ")
+        point = _OCTAL.sub(lambda octal: chr(int(octal[1], 8)), words[1]) if len(words) > 2 else ""  # noqa: PLR2004
+        # Of two mounts on one place, the later one hides the earlier.
+        if point and inside.is_relative_to(point) and len(point) >= len(found[0]):
+            found = (point, words[2])
+    return found if found[1] in NETWORK else None
