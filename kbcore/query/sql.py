@@ -5,7 +5,7 @@ Text of a user enters a statement only as a bound parameter; names of tables and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -70,8 +70,10 @@ class _Statement:
         self.params.append(value)
         return f"${len(self.params)}"
 
-    def among(self, values: Iterable[Any]) -> str:
-        """Return ``in (…)`` with every value written out: DuckDB then uses an index."""
+    def among(self, values: Collection[str]) -> str:
+        """Return ``in (…)`` with every value written out, as DuckDB then uses an index; many are a list."""
+        if len(values) > SMALL_LIST:
+            return f"in (select unnest({self.bind([*values])}::varchar[]))"
         return f"in ({', '.join(self.bind(value) for value in values)})"
 
     def _table(self, name: str, columns: Columns) -> str:
@@ -136,9 +138,7 @@ def elements(query: Query, ids: Sequence[str]) -> tuple[str, list[Any]]:
     statement = _Statement(query.at, is_whole=query.names_hidden)
     table, columns = (statement.link, LINK) if query.is_edge else (statement.node, NODE)
     listed = ", ".join(f"n.{name}" for name in columns)
-    is_few = len(ids) <= SMALL_LIST
-    among = statement.among(ids) if is_few else f"in (select unnest({statement.bind(list(ids))}::varchar[]))"
-    return f"select {listed} from {table} n where n.id {among}", statement.params  # noqa: S608 - fixed names
+    return f"select {listed} from {table} n where n.id {statement.among(ids)}", statement.params  # noqa: S608 - fixed names
 
 
 def unread(paths: Sequence[str], at: int | None) -> tuple[str, list[Any]]:
