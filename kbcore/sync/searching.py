@@ -144,6 +144,16 @@ def search(
         return page_of(view, query, branch, texts)
 
 
+def make_searchable(workspace: Workspace, store: BranchStore, branch: str, view: View) -> None:
+    """Make the text index of a branch at the head of a view, so that a search finds it. Raises: as ``search``."""
+    texts = _Texts(workspace, branch, store.texts, view)
+    try:
+        texts.index(None)
+    except ViewDamaged:
+        store.texts.discard()
+        texts.index(None)
+
+
 def _worktree_bodies(root: Path, wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield hash and text of the documents below ``root`` that still have the SHA-256 given with their paths.
 

@@ -36,6 +36,7 @@ from kbcore.store.workspace import Workspace, open_workspace
 from kbcore.store.write_request import Author
 from kbcore.sync.code_owners import code_owners
 from kbcore.sync.overlay import FileState, WorktreeFiles, as_of
+from kbcore.sync.searching import make_searchable
 from kbcore.text.code_owners import CodeOwners
 from kbcore.view.scratch_copy import scratch_copy
 from kbcore.view.view import View
@@ -136,11 +137,15 @@ class Reader:
         self._pool.close()
 
     def warm(self) -> None:
-        """Let a thread find the summary of the head, so that the first request need not. That one shows a failure."""
+        """Let a thread find the summary of the head and make its text index, so that no request need.
+
+        The request that then needs them shows a failure.
+        """
 
         def find() -> None:
-            with suppress(KBError, Stopped, TimeOver), done_for(self.work):
-                self.read("", self.summary)
+            for use in (self.summary, _make_searchable):
+                with suppress(KBError, Stopped, TimeOver), done_for(self.work):
+                    self.read("", use)
 
         self.threads.submit(find)
 
@@ -260,6 +265,11 @@ def _read_summary(state: State, counts: Counts) -> Summary:
     check = run_checks(workspace, view, branch=state.branch.name, is_own=state.files.is_past)
     conflicts = tuple(find_conflicts(view))
     return Summary(read_overview(view, counts, check, conflicts), check, conflicts)
+
+
+def _make_searchable(state: State) -> None:
+    branch = state.branch
+    make_searchable(branch.workspace, branch.store, branch.name, state.recorded)
 
 
 class _Copies:
