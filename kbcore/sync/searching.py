@@ -145,7 +145,12 @@ def search(
 
 
 def make_searchable(workspace: Workspace, store: BranchStore, branch: str, view: View) -> None:
-    """Make the text index of a branch at the head of a view, so that a search finds it. Raises: as ``search``."""
+    """Make the text index of a branch at the head of a view, where none is kept: to catch one up takes a search little.
+
+    Raises: as ``search``.
+    """
+    if store.texts.is_kept():
+        return
     texts = _Texts(workspace, branch, store.texts, view)
     try:
         texts.index(None)

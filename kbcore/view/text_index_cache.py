@@ -61,6 +61,10 @@ class BranchTexts:
         self._building = threading.Lock()
         self._meanings: BranchMeanings | None = None
 
+    def is_kept(self) -> bool:
+        """Tell whether the cache has an index, of whatever state."""
+        return self._files.usable_size(self.path) is not None
+
     def index(self, view: View, at: int | None, read: Reader) -> TextIndex:
         """Return an index of the entities of a view, as of a seq.
 
