@@ -29,6 +29,11 @@ def own_peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * PEAK_UNIT_BYTES
 
 
+def samples_of(kinds: Iterable[Iterable[tuple[float, float | None]]]) -> list[Series]:
+    """Return a series for each kind of work from the seconds of its runs, by the clock and of the processor."""
+    return [Series(tuple(Sample(*one) for one in runs)) for runs in kinds]
+
+
 def series_of(kinds: Iterable[Iterable[float]]) -> list[Series]:
     """Return a series for each kind of work from the seconds of its runs, as another process printed them."""
     return [Series(tuple(map(Sample, walls_s))) for walls_s in kinds]

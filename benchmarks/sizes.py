@@ -20,6 +20,8 @@ class Sizes(msgspec.Struct, frozen=True):
     code: tuple[int, ...] = (1_000, 20_000, 100_000)
     """Symbols in source files of a hundred each."""
     records: tuple[int, ...] = (1_000, 5_000, 100_000)
+    shown: tuple[int, ...] = (1_000, 10_000, 100_000)
+    """Records of the branch that the explorer shows."""
     watched: tuple[int, ...] = (1_000, 10_000, 100_000)
     concepts: tuple[int, ...] = (1_000, 10_000, 100_000)
     """Concepts of KIP, with three links each."""
@@ -63,6 +65,7 @@ QUICK = Sizes(
     symbols=(40,),
     code=(40,),
     records=(100, 300),
+    shown=(100,),
     watched=(40,),
     concepts=(200,),
     changes=(40,),
@@ -87,6 +90,7 @@ GUARD = Sizes(
     symbols=(20_000,),
     code=(20_000,),
     records=(5_000,),
+    shown=(10_000,),
     changes=(1_000,),
     concepts=(10_000,),
     shared=(1_000,),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kbcli.invocation.context import Opened
     from kbcli.views.coverage import CoverageReport
     from kbcore.query import Query
-    from kbcore.query.coverage import By
+    from kbcore.query.coverage import By, CoverageGroup, Requirement
     from kbcore.text.code_owners import CodeOwners
     from kbcore.view.view import View
 
@@ -76,7 +76,7 @@ def run(
     if session.output.is_terminal:
         report = _in_natural_order(report)
     show(session, opened.branch, report, files, table_format(format_, session.output))
-    low = too_low(report.covered.total, thresholds)
+    low = too_low(report.counts.total, thresholds)
     if thresholds and report.is_filtered and report.is_empty:
         low = ["--fail-under has nothing to compare: no requirement matches."]
     for line in low:
@@ -90,8 +90,7 @@ def _in_natural_order(report: CoverageReport) -> CoverageReport:
 
     from kbcore.query.comparing import natural
 
-    requirements = sorted(report.covered.requirements, key=lambda one: natural(one.id))
-    return msgspec.structs.replace(report, covered=msgspec.structs.replace(report.covered, requirements=requirements))
+    return msgspec.structs.replace(report, requirements=sorted(report.requirements, key=lambda one: natural(one.id)))
 
 
 def _report(
@@ -117,10 +116,19 @@ def _report(
     known = DataNames(view.rows, is_edge=False)
     asked = check(asked, view.schema(opened.workspace.schema), known, root=str(repo.worktree), start=start)
     as_of = None if seq == view.seq else seq
-    covered = coverage.read(view.rows, as_of, asked)
-    groups_of = coverage.read_members(view.rows, as_of, by, [one.id for one in covered.requirements], of_files)
+    counts = coverage.count(view.rows, as_of, asked)
+    requirements: list[Requirement] = []
+    groups: list[CoverageGroup] = []
+    if by != "requirement":
+        found = coverage.count_groups(view.rows, as_of, [by], asked, of_files)
+        groups = [one for one in found[by] if all(one.tallies[name].no for name in lacked)]
+    elif lacked:
+        part = coverage.Part(tuple(lacked))
+        requirements, _ = coverage.read_part(view.rows, as_of, asked, part, limit=counts.total.requirements)
+    else:
+        requirements = coverage.read(view.rows, as_of, asked).requirements
     is_filtered = bool(asked.tags or asked.status or asked.path)
-    report = CoverageReport(seq, by, covered, groups_of, tuple(lacked), is_filtered, at)
+    report = CoverageReport(seq, by, counts, requirements, groups, tuple(lacked), is_filtered, at)
     if not report.is_empty:
         return report
     return msgspec.structs.replace(report, unknown=tuple(coverage.unknown_filters(view.rows, as_of, asked)))

@@ -138,8 +138,9 @@ def _read_past(
     from kbcli.invocation.points import entity_at, file_at, read_as_of
     from kbcore.errors import NotFound
     from kbcore.model.graph import entity_json
-    from kbcore.pages.entity import edge_lines, read_subjects
+    from kbcore.pages.entity import edge_lines
     from kbcore.query import Query, page_of
+    from kbcore.query.subject import read_subjects
     from kbcore.store.history.log import log
     from kbcore.store.history.reach import not_listed
     from kbcore.store.history.when import is_seq

@@ -10,7 +10,7 @@ import msgspec
 from kbcli.messages.nothing import no_content_message
 from kbcli.terminal import tables
 from kbcore.model.schema import ASPECTS
-from kbcore.query.coverage import By, CoverageGroup, Covered, Requirement, Tally, Unknown, groups, lacking
+from kbcore.query.coverage import By, Counts, CoverageGroup, Requirement, Tally, Unknown
 from kbcore.text.escaping import in_quotes, json_text
 from kbcore.text.suggest import is_it
 from kbcore.text.wording import pluralize
@@ -38,9 +38,11 @@ class CoverageReport(msgspec.Struct, frozen=True):
 
     seq: int
     by: By
-    covered: Covered
-    groups_of: dict[str, tuple[str, ...]]
-    """The components, or the owners, of requirements, where these are the groups."""
+    counts: Counts
+    requirements: list[Requirement]
+    """Those that are rows, where each is one."""
+    groups: list[CoverageGroup]
+    """Those that are rows, where requirements are grouped."""
     lacked: tuple[str, ...]
     is_filtered: bool
     at: str | None = None
@@ -51,18 +53,7 @@ class CoverageReport(msgspec.Struct, frozen=True):
     @property
     def is_empty(self) -> bool:
         """Return whether no requirement matches, not even a retired one."""
-        return not (self.covered.requirements or self.covered.retired or self.covered.proposed)
-
-    @property
-    def requirements(self) -> list[Requirement]:
-        """Return the requirements that are rows."""
-        return lacking(self.covered, self.lacked).requirements
-
-    @property
-    def groups(self) -> list[CoverageGroup]:
-        """Return the groups that are rows."""
-        found = groups(self.covered, self.by, self.groups_of)
-        return [one for one in found if all(one.tallies[name].no for name in self.lacked)]
+        return not (self.counts.total.requirements or self.counts.retired or self.counts.proposed)
 
 
 def show(session: Session, branch: str, report: CoverageReport, files: FileState, format_: str) -> None:
@@ -98,9 +89,9 @@ def _document(report: CoverageReport) -> dict[str, Any]:
     )
     return {
         "by": report.by,
-        "total": report.covered.total.as_json(),
-        "retired": report.covered.retired,
-        **({"proposed": report.covered.proposed} if report.covered.proposed else {}),
+        "total": report.counts.total.as_json(),
+        "retired": report.counts.retired,
+        **({"proposed": report.counts.proposed} if report.counts.proposed else {}),
         **rows,
     }
 
@@ -119,7 +110,7 @@ def _is_cut(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | Non
 
 def _rows(report: CoverageReport, *, is_short: bool = False) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the rows of a table; with ``is_short`` states as one word, shares in percent, and nothing else."""
-    total = report.covered.total
+    total = report.counts.total
     aspects = _SHORT_HEAD if is_short else _ASPECT_HEAD
     said = _share if is_short else _tally
     sums = tuple(f"{said(total.tallies[name])}{_failing(total, name)}" for name in ASPECTS)
@@ -211,7 +202,7 @@ def _numbers(tallies: Sequence[Tally]) -> list[str]:
 
 
 def _show_rest(session: Session, report: CoverageReport, *, has_rows: bool) -> None:
-    covered, output = report.covered, session.output
+    counts, output = report.counts, session.output
     if not report.seq:
         output.note(no_content_message(report.at, session.sync_command()))
     elif report.is_empty:
@@ -224,7 +215,7 @@ def _show_rest(session: Session, report: CoverageReport, *, has_rows: bool) -> N
     elif not has_rows:
         what = " and ".join(report.lacked)
         output.note(f"None that matches lacks being {what}." if what else "Every requirement that matches is retired.")
-    if covered.proposed:
-        output.note(f"{pluralize(covered.proposed, 'requirement')} left out that nobody has accepted.")
-    if covered.retired:
-        output.note(f"{pluralize(covered.retired, 'retired requirement')} left out.")
+    if counts.proposed:
+        output.note(f"{pluralize(counts.proposed, 'requirement')} left out that nobody has accepted.")
+    if counts.retired:
+        output.note(f"{pluralize(counts.retired, 'retired requirement')} left out.")

@@ -104,9 +104,9 @@ def read_report(
         branch,
         view.seq,
         *read_last_record(view),
-        read_overview(view, covered, check, conflicts),
+        read_overview(view, coverage.count(view.rows, None), check, conflicts),
         covered,
-        group_requirements(view, covered, of_files),
+        coverage.count_groups(view.rows, None, GROUPS, of_files=of_files),
         check,
         conflicts,
         names,
@@ -121,11 +121,3 @@ def read_last_record(view: View) -> tuple[str, str]:
         "select coalesce(max(written_at), ''), coalesce(max_by(commit, seq), '') from record", []
     )
     return at, commit
-
-
-def group_requirements(view: View, covered: Covered, of_files: CodeOwners) -> dict[By, list[CoverageGroup]]:
-    """Return the requirements in groups, by each of ``GROUPS``."""
-    ids = [one.id for one in covered.requirements]
-    return {
-        one: coverage.groups(covered, one, coverage.read_members(view.rows, None, one, ids, of_files)) for one in GROUPS
-    }

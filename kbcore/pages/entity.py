@@ -11,11 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.model.graph import PROPOSED, Link, Node, edge_json, entity_json
-from kbcore.query import sql
 from kbcore.query.conflicts import Conflict, of
-from kbcore.query.subject import COLUMNS, Subject, subject_of, subject_of_node
+from kbcore.query.subject import Subject, read_subjects, subject_of_node
 from kbcore.rules import CheckReport, Violation
-from kbcore.view.tables import Rows, may_lack_an_end
+from kbcore.view.tables import may_lack_an_end
 from kbcore.view.view import View
 
 RECORDS: Final = 10
@@ -140,14 +139,6 @@ def _facts(view: View, node: Node) -> dict[str, Any]:
     if node.created_seq <= view.recorded_seq:
         return shown
     return {name: value for name, value in shown.items() if name not in _TIMES or name in node.owners}
-
-
-def read_subjects(rows: Rows, ids: Sequence[str], at: int | None = None) -> dict[str, Subject]:
-    """Return those of these entities that exist as of a seq (None: the head), by their ids. One statement."""
-    statement = sql.statement(at)
-    bound = f"{statement.bind([*ids])}::varchar[]"
-    found = rows(f"select {COLUMNS} from {statement.node} n where n.id in (select unnest({bound}))", statement.params)  # noqa: S608 - fixed names
-    return {row[0]: subject_of(row) for row in found}
 
 
 def _place(link: Link) -> tuple[bool, str, str, str, str]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.query.conflicts import Conflict
-from kbcore.query.coverage import CoverageGroup, Covered
+from kbcore.query.coverage import Counts, CoverageGroup
 from kbcore.rules import CheckReport, Severity
 from kbcore.store.history.log import log
 from kbcore.view.view import View
@@ -84,7 +84,7 @@ class Overview(msgspec.Struct, frozen=True):
         }
 
 
-def read_overview(view: View, covered: Covered, report: CheckReport, conflicts: Sequence[Conflict]) -> Overview:
+def read_overview(view: View, counts: Counts, report: CheckReport, conflicts: Sequence[Conflict]) -> Overview:
     """Return the overview of the branch of a view, with what its requirements, rules and conflicts are."""
     statuses: dict[str, list[tuple[str, int]]] = {}
     for type_, status, count in view.rows(_TYPES, []):
@@ -94,8 +94,8 @@ def read_overview(view: View, covered: Covered, report: CheckReport, conflicts: 
     return Overview(
         types,
         edges,
-        covered.total,
-        covered.retired,
+        counts.total,
+        counts.retired,
         count_rules(report),
         report.ok,
         report.suppressed,

@@ -213,10 +213,17 @@ def _bounds(statement: WalkStatement, span: tuple[str, str]) -> tuple[Callable[[
 
 
 def _natural(text: str) -> str:
-    """Return the SQL of ``natural``."""
+    """Return the SQL of ``natural``. What has one number, at its end, as most ids have, or none, needs no list."""
+    head = f"regexp_extract({text}, '^[^0-9]*')"
+    zeros = f"left('{'0' * _DIGITS}', {_DIGITS} - strlen({text}) + strlen({head}))"
     runs = f"regexp_extract_all({text}, '[0-9]+|[^0-9]+')"
     filled = f"[case when run >= '0' and run < ':' then lpad(run, {_DIGITS}, '0') else run end for run in {runs}]"
-    return f"case when {text} is not null then coalesce(array_to_string({filled}, ''), '') end"
+    return (
+        f"case when regexp_full_match({text}, '[^0-9]*[0-9]{{1,{_DIGITS}}}') "
+        f"then {head} || {zeros} || substr({text}, length({head}) + 1) "
+        f"when not regexp_matches({text}, '[0-9]') then {text} "
+        f"when {text} is not null then array_to_string({filled}, '') end"
+    )
 
 
 def _is_number(text: str, kind: str) -> str:

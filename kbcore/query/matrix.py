@@ -7,7 +7,7 @@ and are counted, and so are proposed ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +22,7 @@ from kbcore.model.verdict import REQUIREMENT
 from kbcore.query import sql
 from kbcore.query.coverage import ENDS, State
 from kbcore.query.request import Query, refuse
-from kbcore.query.subject import COLUMNS, Subject, subject_of
+from kbcore.query.subject import Subject, read_subjects
 from kbcore.query.walk import AGAINST, WalkStatement
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
@@ -145,7 +145,7 @@ def check_matrix(wanted: MatrixRequest, schema: Schema) -> MatrixRequest:
 
 
 def read_matrix(rows: Rows, at: int | None, wanted: MatrixRequest) -> Matrix:
-    """Return the matrix of a checked request as of a seq (None: the head). One statement."""
+    """Return the matrix of a checked request as of a seq (None: the head). Two statements."""
     statement = sql.statement(at)
     conditions = sql.filters(statement, msgspec.structs.replace(wanted.rows, from_id="")) or ["true"]
     ends = _ends(statement, wanted)
@@ -153,7 +153,7 @@ def read_matrix(rows: Rows, at: int | None, wanted: MatrixRequest) -> Matrix:
     chosen = f"state {statement.among(wanted.only)}" if wanted.only else "true"
     shown = f"is_row and {chosen}"
     asked = (
-        f"with chosen as (select n.*, {_reason(wanted)} as reason, {has_status('n.status', RETIRED)} as is_retired, "  # noqa: S608 - fixed names
+        f"with chosen as (select n.id, {_reason(wanted)} as reason, {has_status('n.status', RETIRED)} as is_retired, "  # noqa: S608 - fixed names
         f"{of_node('n')} as is_proposed from {statement.node} n where {' and '.join(conditions)}), {ends}, "
         f"judged as (select n.*, e.ends, coalesce(e.count, 0) as count, {state} as state, "
         "not (is_retired or is_proposed) as is_row from chosen n left join grouped e using (id)), "
@@ -162,13 +162,20 @@ def read_matrix(rows: Rows, at: int | None, wanted: MatrixRequest) -> Matrix:
         "count(*) filter (where is_row and state = 'not_applicable'), count(*) filter (where is_retired), "
         "count(*) filter (where is_proposed and not is_retired), "
         f"count(*) filter (where {shown}) from judged), "
-        f"page as (select {COLUMNS}, n.ends, n.count, coalesce(n.reason, ''), n.id as key from judged n where {shown} "
+        f"page as (select n.id, n.ends, n.count, coalesce(n.reason, '') from judged n where {shown} "
         f"order by n.id limit {statement.bind(wanted.limit)} offset {statement.bind(wanted.offset)}) "
-        "select numbers.*, page.* from numbers left join page on true order by page.key nulls last"
+        "select numbers.*, page.* from numbers left join page on true order by page.id nulls last"
     )
     found = rows(asked, statement.params)
-    numbers = found[0][:6]
-    return Matrix([_row(cells[6:]) for cells in found if cells[-1] is not None], *numbers)
+    numbers, page = found[0][:6], [cells[6:] for cells in found if cells[6] is not None]
+    subjects = read_subjects(rows, sorted({id_ for row in page for id_ in (row[0], *(row[1] or ()))}), at)
+    return Matrix(
+        [
+            MatrixRow(subjects[id_], tuple([subjects[one] for one in ends or ()]), count, why)
+            for id_, ends, count, why in page
+        ],
+        *numbers,
+    )
 
 
 def _reason(wanted: MatrixRequest) -> str:
@@ -191,18 +198,12 @@ def _ends(statement: WalkStatement, wanted: MatrixRequest) -> str:
             f"where l.is_resolved and l.type = {edge} and not {of_link('l')})"
         )
     of_type = f" where n.type = {statement.bind(wanted.to)}" if wanted.to else ""
-    subject = f"row({COLUMNS})"
     parts.append(
-        f"ended as (select s.id, {subject} as subject, n.id as end_id from step{len(wanted.steps)} s "  # noqa: S608 - fixed names
+        f"ended as (select s.id, n.id as end_id from step{len(wanted.steps)} s "  # noqa: S608 - fixed names
         f"join {statement.node} n on n.id = s.end_id and not {of_node('n')}{of_type})"
     )
     parts.append(
-        f"grouped as (select id, (list(subject order by end_id))[:{limits.MAX_MATRIX_CELLS}] as ends, "  # noqa: S608 - fixed names
+        f"grouped as (select id, (list(end_id order by end_id))[:{limits.MAX_MATRIX_CELLS}] as ends, "  # noqa: S608 - fixed names
         "count(*) as count from ended group by id)"
     )
     return ", ".join(parts)
-
-
-def _row(cells: Sequence[Any]) -> MatrixRow:
-    *of_subject, ends, count, why, _ = cells
-    return MatrixRow(subject_of(of_subject), tuple(subject_of(one) for one in ends or ()), count, why)

@@ -168,7 +168,8 @@ def page(
         return Page(at, looked_up, [], len(looked_up), "")
     last = cursor.last if cursor else ""
     found: TextMatch | None = None
-    shown: list[tuple[Any, ...]] = []
+    entities: list[Node] = []
+    edges: list[Link] = []
     if asked.text:
         if texts is None:
             raise ValueError("a text is searched for, and there is nothing to search in")
@@ -176,33 +177,44 @@ def page(
 
         found, entities, total, is_last = page_found(asked, last, rows, texts, nodes)
     else:
-        shown, total, is_last = _rows(asked, last, rows, is_first=cursor is None)
-        entities = [] if query.is_edge else [node_of(row) for row in shown]
+        ids, total, is_last = _ids(asked, last, rows, is_first=cursor is None)
+        entities, edges = _elements(asked, ids, rows, nodes)
     basis = f"{found.search.basis if found else ''}{query.owned.mark}"
     cursors.check_basis(cursor, basis)
-    if not (shown or entities) and query.from_id and cursor is None:
+    if not (edges or entities) and query.from_id and cursor is None:
         _check_start(asked, rows, min(at, last_record))
     if query.count:
         return Page(at, [], [], total, "", found=found)
     total = cursor.total if cursor else total
-    edges = [link_of(row) for row in shown] if query.is_edge else []
-    if query.edges and entities:
-        edges = _edges_touching(entities, rows, asked.at)
-    ids = [row[0] for row in shown] or [node.id for node in entities]
     next_cursor = ""
     if not is_last:
         mark = "" if asked.at is not None else overlay
-        next_cursor = cursors.encode(cursors.Cursor(digest, at, total, ids[-1], basis, mark))
+        last = (edges or entities)[-1].id
+        next_cursor = cursors.encode(cursors.Cursor(digest, at, total, last, basis, mark))
+    if query.edges and entities:
+        edges = _edges_touching(entities, rows, asked.at)
     return Page(at, entities, edges, total, next_cursor, paths=_paths(asked, entities, rows), found=found)
 
 
-def _rows(query: Query, last: str, rows: Rows, *, is_first: bool) -> tuple[list[tuple[Any, ...]], int, bool]:
-    """Return the rows of a page, how many the whole answer has (on the first page), and whether it is the last."""
+def _ids(query: Query, last: str, rows: Rows, *, is_first: bool) -> tuple[list[str], int, bool]:
+    """Return the ids of a page, how many the whole answer has (on the first page), and whether it is the last."""
     compiled = sql.compile(query, last)
-    found = rows(compiled.sql, compiled.params)
+    found = [id_ for (id_,) in rows(compiled.sql, compiled.params)]
     is_last = len(found) <= query.limit
     total = len(found) if is_last or not is_first else rows(compiled.count_sql, compiled.count_params)[0][0]
     return found[: query.limit], total, is_last
+
+
+def _elements(query: Query, ids: Sequence[str], rows: Rows, nodes: Nodes | None) -> tuple[list[Node], list[Link]]:
+    """Return the entities, or the edges, of a query with these ids, in this order."""
+    if not ids:
+        return [], []
+    if query.is_edge:
+        links = {link.id: link for link in map(link_of, rows(*sql.elements(query, ids)))}
+        return [], [links[key] for key in ids]
+    found = nodes(ids) if nodes and query.at is None else map(node_of, rows(*sql.elements(query, ids)))
+    known = {node.id: node for node in found}
+    return [known[key] for key in ids], []
 
 
 def _is_look_up(query: Query) -> bool:

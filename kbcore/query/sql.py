@@ -5,7 +5,7 @@ Text of a user enters a statement only as a bound parameter; names of tables and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +14,7 @@ from kbcore.query import comparing, walk
 from kbcore.query.keys import RESOLVED, key_of
 from kbcore.query.request import Pattern, Query
 from kbcore.view.as_of import as_of
-from kbcore.view.tables import IS_TEXT_OF, LINK, NODE, SOURCE, WHOLE, Columns
+from kbcore.view.tables import IS_TEXT_OF, LINK, NODE, SMALL_LIST, SOURCE, WHOLE, Columns
 
 _FEW: Final = 8
 """Up to so many ids an edge look-up by index beats one scan."""
@@ -23,8 +23,8 @@ _FEW: Final = 8
 class Compiled(msgspec.Struct, frozen=True):
     """The statement of a page and the one that counts all rows.
 
-    A row of ``sql`` has the columns of ``NODE`` or ``LINK`` in order. It asks for one row more than the
-    limit, so that the count is needed only where that row comes.
+    A row of ``sql`` has the id alone: to sort all columns of a large branch takes far longer than to look up those of
+    one page. It asks for one row more than the limit, so that the count is needed only where that row comes.
     """
 
     sql: str
@@ -70,8 +70,10 @@ class _Statement:
         self.params.append(value)
         return f"${len(self.params)}"
 
-    def among(self, values: Iterable[Any]) -> str:
-        """Return ``in (…)`` with every value written out: DuckDB then uses an index."""
+    def among(self, values: Collection[str]) -> str:
+        """Return ``in (…)`` with every value written out, as DuckDB then uses an index; many are a list."""
+        if len(values) > SMALL_LIST:
+            return f"in (select unnest({self.bind([*values])}::varchar[]))"
         return f"in ({', '.join(self.bind(value) for value in values)})"
 
     def _table(self, name: str, columns: Columns) -> str:
@@ -131,6 +133,14 @@ def exists(key: str, at: int | None) -> tuple[str, list[Any]]:
     ), statement.params
 
 
+def elements(query: Query, ids: Sequence[str]) -> tuple[str, list[Any]]:
+    """Return the statement for the elements of a query with these ids, with the columns of ``NODE`` or ``LINK``."""
+    statement = _Statement(query.at, is_whole=query.names_hidden)
+    table, columns = (statement.link, LINK) if query.is_edge else (statement.node, NODE)
+    listed = ", ".join(f"n.{name}" for name in columns)
+    return f"select {listed} from {table} n where n.id {statement.among(ids)}", statement.params  # noqa: S608 - fixed names
+
+
 def unread(paths: Sequence[str], at: int | None) -> tuple[str, list[Any]]:
     """Return the statement for those of these files that could not be read whole, as of a seq."""
     statement = _Statement(at)
@@ -143,7 +153,6 @@ def unread(paths: Sequence[str], at: int | None) -> tuple[str, list[Any]]:
 
 def _select(query: Query, after: str) -> tuple[str, list[Any]]:
     statement = _Statement(query.at, is_whole=query.names_hidden)
-    columns = ", ".join(f"n.{name}" for name in (LINK if query.is_edge else NODE))
     table = statement.link if query.is_edge else statement.node
     ctes, conditions = walk.beginning(statement, query), filters(statement, query)
     order = _order(statement, query)
@@ -156,7 +165,7 @@ def _select(query: Query, after: str) -> tuple[str, list[Any]]:
         conditions.append(comes_after(order, 0))
     ordered = ", ".join(f"{term.expression} {'desc' if term.is_descending else 'asc'} nulls last" for term in order)
     return (
-        f"{ctes}select {columns} from {source} where {' and '.join(conditions) or 'true'} "  # noqa: S608 - fixed names
+        f"{ctes}select n.id from {source} where {' and '.join(conditions) or 'true'} "  # noqa: S608 - fixed names
         f"order by {ordered} limit {statement.bind(query.limit + 1)}"
     ), statement.params
 

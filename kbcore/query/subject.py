@@ -52,3 +52,13 @@ def find(rows: Rows, id_: str, at: int | None) -> Subject | None:
     statement = sql.statement(at, is_whole=is_hidden_id(id_))
     found = rows(f"select {COLUMNS} from {statement.node} n where n.id = {statement.bind(id_)}", statement.params)  # noqa: S608 - fixed names
     return subject_of(found[0]) if found else None
+
+
+def read_subjects(rows: Rows, ids: Sequence[str], at: int | None = None) -> dict[str, Subject]:
+    """Return those of these entities that exist as of a seq (None: the head), by their ids. One statement."""
+    if not ids:
+        return {}
+    statement = sql.statement(at)
+    among = statement.among(ids)
+    found = rows(f"select {COLUMNS} from {statement.node} n where n.id {among}", statement.params)  # noqa: S608 - fixed names
+    return {row[0]: subject_of(row) for row in found}

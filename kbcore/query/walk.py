@@ -6,7 +6,7 @@ first id, and so on backwards: the same graph always shows the same path.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -29,7 +29,7 @@ class WalkStatement(Protocol):
     def bind(self, value: Any) -> str:
         """Return the placeholder of a value."""
 
-    def among(self, values: Iterable[Any]) -> str:
+    def among(self, values: Collection[str]) -> str:
         """Return ``in (…)``."""
 
 

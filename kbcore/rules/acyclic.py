@@ -22,7 +22,17 @@ _OTHERS: Final = "(select id from main.node where not list_contains($3::varchar[
 _RESOLVED: Final = f"""l.is_resolved and list_contains($1::varchar[], l.type)
   and (not list_contains($2::varchar[], l.type) or l.from_id in {_OTHERS} or l.to_id in {_OTHERS})"""
 """An edge type of KB's own (``$2``) says nothing of the memory: of two beliefs each may replace the other in time."""
-_ALL: Final = f"select distinct type, from_id, to_id from link l where {_RESOLVED} order by all"  # noqa: S608 - no text from outside
+_ROUNDS: Final = 3
+"""Edges that no other one leads to, or on from, are in no cycle. So often they are left out in the database, each time
+of those that are left: most edges of a branch are gone then."""
+_INNER: Final = """, edge{next} as materialized (select * from edge{at}
+  where (type, from_id) in (select (type, to_id) from edge{at})
+  and (type, to_id) in (select (type, from_id) from edge{at}))"""
+_ALL: Final = f"""
+with edge0 as materialized (select distinct type, from_id, to_id from link l where {_RESOLVED})
+{"".join(_INNER.format(at=at, next=at + 1) for at in range(_ROUNDS))}
+select * from edge{_ROUNDS} order by all
+"""  # noqa: S608 - no text from outside
 _WALKED: Final = f"""
 with recursive walked(type, from_id, to_id, steps) as (
   select type, from_id, to_id, 0 from link l where {_RESOLVED} and from_id in (select unnest($4::varchar[]))

@@ -144,6 +144,21 @@ def search(
         return page_of(view, query, branch, texts)
 
 
+def make_searchable(workspace: Workspace, store: BranchStore, branch: str, view: View) -> None:
+    """Make the text index of a branch at the head of a view, where none is kept: to catch one up takes a search little.
+
+    Raises: as ``search``.
+    """
+    if store.texts.is_kept():
+        return
+    texts = _Texts(workspace, branch, store.texts, view)
+    try:
+        texts.index(None)
+    except ViewDamaged:
+        store.texts.discard()
+        texts.index(None)
+
+
 def _worktree_bodies(root: Path, wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield hash and text of the documents below ``root`` that still have the SHA-256 given with their paths.
 

@@ -19,7 +19,7 @@ from kbcore.errors import ResourceLimit, ViewDamaged
 from kbcore.process import interrupting, system_limits
 from kbcore.storage import scratch
 from kbcore.view.relations import SqlRefused
-from kbcore.view.tables import Columns
+from kbcore.view.tables import SMALL_LIST, Columns
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
@@ -47,7 +47,6 @@ _FILES_AT_ONCE: Final = 40
 """Files of ``RowFiles``, of some hundred rows each, whose rows are in memory together."""
 _FEW_ROWS: Final = 4
 _MANY_ROWS: Final = 500
-_SMALL_LIST: Final = 64
 _STATEMENTS: Final = 512
 """Texts of statements whose parsed form this process keeps: parsing is a third of what a look-up by key takes, and of
 what making the tables of a view takes."""
@@ -451,7 +450,7 @@ def among(keys: Sequence[str]) -> tuple[str, list[Any]]:
 
     A short list is written out, because DuckDB then uses the index; a long one is joined.
     """
-    if len(keys) <= _SMALL_LIST:
+    if len(keys) <= SMALL_LIST:
         return f"in ({', '.join('?' * len(keys))})", list(keys)
     return "in (select unnest(?::varchar[]))", [list(keys)]
 

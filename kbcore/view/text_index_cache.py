@@ -1,11 +1,13 @@
 """The text index of one branch: kept in the cache and updated to the seq of the view.
 
-The index is built by the first search that needs it, never by a write. It is published as the view is: under a
-temporary name, then renamed, and never changed after. Losing it costs time, and a damaged one is deleted.
+The index is built by the first search that needs it, or before it by a process that expects one, never by a write. It
+is published as the view is: under a temporary name, then renamed, and never changed after. Losing it costs time, and a
+damaged one is deleted.
 """
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +19,7 @@ from kbcore.model.graph import Node
 from kbcore.process import interrupting
 from kbcore.view import text_documents, text_index
 from kbcore.view.cache_files import FORMER_TEXT, TEXT, CacheFiles
+from kbcore.view.opening import LOOK_S
 from kbcore.view.text_documents import Reader
 from kbcore.view.text_index import TextIndex
 from kbcore.view.view import View
@@ -55,7 +58,12 @@ class BranchTexts:
         self.path = files.directory / TEXT
         self.bodies_path = files.directory.parent / BODIES
         self._known = weakref.WeakKeyDictionary[View, _Indexes]()
+        self._building = threading.Lock()
         self._meanings: BranchMeanings | None = None
+
+    def is_kept(self) -> bool:
+        """Tell whether the cache has an index, of whatever state."""
+        return self._files.usable_size(self.path) is not None
 
     def index(self, view: View, at: int | None, read: Reader) -> TextIndex:
         """Return an index of the entities of a view, as of a seq.
@@ -122,7 +130,7 @@ class BranchTexts:
         index, known.head = known.head, None  # what fails half way is not used again
         is_first = index is None
         if index is None:
-            index, known.taken_in = self._open(view) or self._build(view, read), 0
+            index, known.taken_in = self._open(view) or self._build_once(view, read), 0
             known.seq = index.stamp().seq
         if is_first or known.seq != view.seq:
             index = self._caught_up(view, known, index, read)
@@ -186,6 +194,15 @@ class BranchTexts:
         except ViewDamaged as error:
             self._files.discard_damaged(self.path, error)
             return None
+
+    def _build_once(self, view: View, read: Reader) -> TextIndex:
+        """Return the index that another thread of this process has published meanwhile, or else a new one."""
+        while not self._building.acquire(timeout=LOOK_S):
+            interrupting.check()
+        try:
+            return self._open(view) or self._build(view, read)
+        finally:
+            self._building.release()
 
     def _build(self, view: View, read: Reader) -> TextIndex:
         """Return a new index: a published one of the records, or one in memory where the cache cannot be written."""

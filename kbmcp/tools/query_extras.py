@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from kbcore.errors import NotFound, Problem
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from kbcore.model.graph import Node
     from kbcore.model.schema import Schema
     from kbcore.query import Query
-    from kbcore.query.coverage import Covered
     from kbcore.text.code_owners import CodeOwners
     from kbcore.view.view import View
 
@@ -152,9 +150,11 @@ class Extras:
         """Return what is said of all that match, not of the rows of one page."""
         if not self._asked.coverage:
             return {}
-        covered = self._covered
-        left_out = {"retired": covered.retired, "proposed": covered.proposed}
-        return {"coverage": covered.total.as_json() | {name: number for name, number in left_out.items() if number}}
+        from kbcore.query import coverage
+
+        counts = coverage.count(self._view.rows, self._seq, self._checked)
+        left_out = {"retired": counts.retired, "proposed": counts.proposed}
+        return {"coverage": counts.total.as_json() | {name: number for name, number in left_out.items() if number}}
 
     def rows(self, nodes: Sequence[Node], rows: Iterable[Payload], room: int) -> list[Payload]:
         """Return the rows of these entities, each with what was asked for.
@@ -170,17 +170,14 @@ class Extras:
             shown = [row | ({BODY: bodies[row["id"]]} if row["id"] in bodies else {}) for row in shown]
         if self._asked.coverage:
             from kbcore.model.statuses import RETIRED, is_status
+            from kbcore.query import Query, coverage
 
-            known = {one.id: one.shown_by() for one in self._covered.requirements}
+            of_page = Query(ids=tuple(node.id for node in nodes))
+            covered = coverage.read(self._view.rows, self._seq, of_page).requirements if nodes else []
+            known = {one.id: one.shown_by() for one in covered}
             known |= {node.id: {"retired": True} for node in nodes if is_status(node.fields["status"], RETIRED)}
             shown = [row | ({"coverage": known[row["id"]]} if row["id"] in known else {}) for row in shown]
         return shown
-
-    @cached_property
-    def _covered(self) -> Covered:
-        from kbcore.query import coverage
-
-        return coverage.read(self._view.rows, self._seq, self._checked)
 
 
 def fields_of(asked: QueryArguments) -> tuple[str, ...]:

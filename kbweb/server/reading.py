@@ -6,6 +6,7 @@ What is costly to find of a state is kept until that state, or a setting, is ano
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -18,12 +19,12 @@ from kbcore import limits
 from kbcore.checks import run_checks
 from kbcore.errors import KBError, NotFound
 from kbcore.limits import MAX_READERS
-from kbcore.pages.branch_report import group_requirements
+from kbcore.pages.branch_report import GROUPS
 from kbcore.pages.overview import Overview, read_overview
 from kbcore.process.interrupting import CurrentWork, Stopped, TimeOver, done_for
 from kbcore.query import coverage
 from kbcore.query.conflicts import Conflict, find_conflicts
-from kbcore.query.coverage import By, CoverageGroup, Covered
+from kbcore.query.coverage import By, Counts, CoverageGroup
 from kbcore.rules import CheckReport
 from kbcore.store import branches
 from kbcore.store.branch_store import BranchStore
@@ -35,6 +36,7 @@ from kbcore.store.workspace import Workspace, open_workspace
 from kbcore.store.write_request import Author
 from kbcore.sync.code_owners import code_owners
 from kbcore.sync.overlay import FileState, WorktreeFiles, as_of
+from kbcore.sync.searching import make_searchable
 from kbcore.text.code_owners import CodeOwners
 from kbcore.view.scratch_copy import scratch_copy
 from kbcore.view.view import View
@@ -44,7 +46,7 @@ T = TypeVar("T")
 
 _KEPT_COPIES: Final = 2
 """Copies of earlier states that are kept for the next request."""
-_KEPT_ANSWERS: Final = 12
+_KEPT_ANSWERS: Final = 20
 _KEPT_S: Final = 60.0
 """Rules also look at files that no extractor reads: after so long they are run again."""
 
@@ -103,7 +105,6 @@ class Summary(msgspec.Struct, frozen=True):
     """What the overview of a state needs, and the pages that it leads to."""
 
     overview: Overview
-    covered: Covered
     check: CheckReport
     conflicts: tuple[Conflict, ...]
 
@@ -121,8 +122,10 @@ class Reader:
         self._pool = StorePool()
         self.files = WorktreeFiles(listen)
         self._copies = _Copies()
+        self._gates: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+        """By the kind of an answer; held while one is found: who waits for it would find the same."""
         self._gate = threading.Lock()
-        """Held while an answer is found: who waits for it would find the same."""
+        """Held while an answer is noted."""
         self._answers: list[tuple[tuple[Any, ...], float, Any]] = []
         """What was found of states, each with its key, which has no hash, and when; the last ones."""
 
@@ -134,11 +137,15 @@ class Reader:
         self._pool.close()
 
     def warm(self) -> None:
-        """Let a thread find the summary of the head, so that the first request need not. That one shows a failure."""
+        """Let a thread find the summary of the head and make its text index, so that no request need.
+
+        The request that then needs them shows a failure.
+        """
 
         def find() -> None:
-            with suppress(KBError, Stopped, TimeOver), done_for(self.work):
-                self.read("", self.summary)
+            for use in (self.summary, _make_searchable):
+                with suppress(KBError, Stopped, TimeOver), done_for(self.work):
+                    self.read("", use)
 
         self.threads.submit(find)
 
@@ -183,14 +190,24 @@ class Reader:
 
     def summary(self, state: State) -> Summary:
         """Return the summary of a state, which is found once. Raises: as ``run_checks``."""
-        return self._once(("summary", *_key_of(state)), state, lambda: _read_summary(state))
+        return self._once(("summary", *_key_of(state)), state, lambda: _read_summary(state, self.counts(state)))
+
+    def counts(self, state: State) -> Counts:
+        """Return the numbers of the requirements of a state, which are found once."""
+        return self._once(("counts", *_key_of(state)), state, lambda: coverage.count(state.view.rows, None))
 
     def groups(self, state: State) -> Mapping[By, list[CoverageGroup]]:
-        """Return the requirements of a state in groups, which are found once. Raises: as ``summary``."""
-        covered = self.summary(state).covered
+        """Return the requirements of a state in groups, which are found once."""
+        rows = state.view.rows
         return self._once(
-            ("groups", *_key_of(state)), state, lambda: group_requirements(state.view, covered, owners_of(state))
+            ("groups", *_key_of(state)),
+            state,
+            lambda: coverage.count_groups(rows, None, GROUPS, of_files=owners_of(state)),
         )
+
+    def choices(self, state: State) -> tuple[list[str], list[str]]:
+        """Return the tags and the priorities of the requirements of a state, which are found once."""
+        return self._once(("choices", *_key_of(state)), state, lambda: coverage.read_choices(state.view.rows, None))
 
     def report_on(self, state: State, id_: str) -> CheckReport | None:
         """Return what rules find in an entity: those of the project too where they were run; None for the past."""
@@ -207,13 +224,14 @@ class Reader:
         known: T | None = self._kept(key, state)
         if known is not None:
             return known
-        with self._gate:
+        with self._gates[key[0]]:
             known = self._kept(key, state)
             if known is not None:
                 return known
             found = find()
-            others = [one for one in self._answers if one[0] != key]
-            self._answers = [*others, (key, _now_s(state), found)][-_KEPT_ANSWERS:]
+            with self._gate:
+                others = [one for one in self._answers if one[0] != key]
+                self._answers = [*others, (key, _now_s(state), found)][-_KEPT_ANSWERS:]
         return found
 
     def _kept(self, key: tuple[Any, ...], state: State) -> Any:
@@ -241,13 +259,17 @@ def _key_of(state: State) -> tuple[Any, ...]:
     )
 
 
-def _read_summary(state: State) -> Summary:
+def _read_summary(state: State, counts: Counts) -> Summary:
     workspace, view = state.branch.workspace, state.view
-    covered = coverage.read(view.rows, None)
     # The rules of a project may read files, which are not those of an earlier state.
     check = run_checks(workspace, view, branch=state.branch.name, is_own=state.files.is_past)
     conflicts = tuple(find_conflicts(view))
-    return Summary(read_overview(view, covered, check, conflicts), covered, check, conflicts)
+    return Summary(read_overview(view, counts, check, conflicts), check, conflicts)
+
+
+def _make_searchable(state: State) -> None:
+    branch = state.branch
+    make_searchable(branch.workspace, branch.store, branch.name, state.recorded)
 
 
 class _Copies:

@@ -24,8 +24,7 @@ from kbcore.query.text.parse_query import Index, understand, widened
 from kbcore.query.text.results import Hits, TextMatch
 from kbcore.text import terms
 from kbcore.text.escaping import in_quotes
-from kbcore.view import as_of
-from kbcore.view.tables import NODE, Rows, node_of
+from kbcore.view.tables import Rows, node_of
 from kbcore.view.text_query import (
     LOOSE_SHARE,
     PARTIAL_SHARE,
@@ -111,7 +110,7 @@ def page_found(
         hits = _fused(rows, query, index, asked, meanings, after=last)
         asked = msgspec.structs.replace(asked, basis=f"{asked.basis}.{meanings.mark}")
     ids = list(hits.scores)[: query.limit]
-    entities = _entities(ids, query.at, rows, nodes)
+    entities = _entities(query, ids, rows, nodes)
     bodies = texts.bodies(entities, query.at)
     around = snippets.snippets(asked, entities, bodies)
     scores = {id_: hits.scores[id_] for id_ in ids}
@@ -276,16 +275,11 @@ def _narrowed(
     ), params
 
 
-def _entities(ids: Sequence[str], at: int | None, rows: Rows, nodes: Nodes | None) -> list[Node]:
-    """Return the entities with these ids as of a seq, in this order."""
+def _entities(query: Query, ids: Sequence[str], rows: Rows, nodes: Nodes | None) -> list[Node]:
+    """Return the entities with these ids as of the seq of a query, in this order."""
     if not ids:
         return []
-    if nodes and at is None:
-        found = nodes(ids)
-    else:
-        columns = ", ".join(f"n.{name}" for name in NODE)
-        statement = f"select {columns} from {as_of.nodes(at)} n where n.id in (select unnest($1::varchar[]))"  # noqa: S608
-        found = [node_of(row) for row in rows(statement, [list(ids)])]
+    found = nodes(ids) if nodes and query.at is None else map(node_of, rows(*sql.elements(query, ids)))
     by_id = {node.id: node for node in found}
     if missing := [id_ for id_ in ids if id_ not in by_id]:
         raise ViewDamaged(f"the text index holds {in_quotes(missing[0])}, which the view does not")

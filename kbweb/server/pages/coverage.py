@@ -9,6 +9,7 @@ from kbcore.errors import InvalidQuery, Problem
 from kbcore.model.schema import ASPECTS
 from kbcore.pages.branch_report import read_last_record
 from kbcore.query import UNREAD, DataNames, Query, check, parse_each, parse_where
+from kbcore.query.coverage import Part, read_part
 from kbcore.query.coverage import State as MatrixState
 from kbcore.query.drawing import MAX_NODES
 from kbcore.query.matrix import MatrixRequest, check_matrix, read_matrix
@@ -29,39 +30,35 @@ def overview(ask: Ask, state: State) -> Page:
 
 def coverage(ask: Ask, state: State) -> Page:
     """Return how far requirements are covered, in groups."""
-    found, by_name = ask.reader.summary(state), ask.reader.groups(state)
+    counts, by_name = ask.reader.counts(state), ask.reader.groups(state)
     counted = [
         (by, group.name or "", group.requirements, *(tally.yes for tally in group.tallies.values()), group.failing)
         for by, groups in by_name.items()
         for group in groups
     ]
     table = Table(("by", "group", "requirements", *ASPECTS, "failing"), counted)
-    return Page("coverage", "Coverage", {"overview": found.overview, "groups": by_name}, table)
+    overview = {"requirements": counts.total, "retired": counts.retired}  # the rest would take a check of the branch
+    return Page("coverage", "Coverage", {"overview": overview, "groups": by_name}, table)
 
 
 def requirements(ask: Ask, state: State) -> Page:
     """Return the requirements with what specifies, verifies and implements each."""
-    found = ask.reader.summary(state).covered.requirements
-    tag, priority, lacks = ask.asked.one("tag"), ask.asked.one("priority"), ask.asked.many("lacks")
+    asked, view = ask.asked, state.view
+    lacks = asked.many("lacks")
     for aspect in lacks:
         if aspect not in ASPECTS:
             raise InvalidQuery(f"{in_quotes(aspect)} is no aspect.", hint=f"Choose of {', '.join(ASPECTS)}.")
-    chosen = [
-        one
-        for one in found
-        if (not tag or tag in one.tags)
-        and (not priority or one.priority == priority)
-        and all(one.state(aspect) == "no" for aspect in lacks)
-        and (not ask.asked.one("holes") or any(one.state(aspect) == "no" for aspect in ASPECTS))
-    ]
-    rows = chosen[ask.offset : ask.offset + ask.limit]
+    tag, part = asked.one("tag"), Part(lacks, bool(asked.one("holes")), asked.one("priority"))
+    of_tag = Query(tags=(tag,) if tag else ())
+    rows, total = read_part(view.rows, None, of_tag, part, limit=ask.limit, offset=ask.offset)
+    tags, priorities = ask.reader.choices(state)
     values = {
         "aspects": ASPECTS,
         "requirements": requirement_lines(rows),
-        "total": len(chosen),
-        "all": len(found),
-        "tags": sorted({one for req in found for one in req.tags})[:MAX_NODES],
-        "priorities": sorted({req.priority for req in found if req.priority}),
+        "total": total,
+        "all": ask.reader.counts(state).total.requirements,
+        "tags": tags[:MAX_NODES],
+        "priorities": priorities,
     }
     cells = [(one.id, one.title, one.priority, *(_aspect_text(one, aspect) for aspect in ASPECTS)) for one in rows]
     return Page("requirements", "Requirements", values, Table(("id", "title", "priority", *ASPECTS), cells))

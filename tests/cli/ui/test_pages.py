@@ -18,6 +18,11 @@ from urllib.parse import quote
 
 import pytest
 
+from kbcore.view.cache_files import TEXT
+from kbweb.links import ServerLinks
+from kbweb.server.asked import Asked
+from kbweb.server.pages.entities import entities
+from kbweb.server.pages.page import Ask
 from kbweb.server.reading import Place, Reader
 from tests.support.processes.cli import environment, program, write
 from tests.support.processes.explorer import Explorer
@@ -223,6 +228,20 @@ def test_owners_of_files_are_seen_by_conditions_and_the_summary_is_read_once_for
                 json.loads(running.get(f"{page}where=owner%3D%40{name}&format=json").text) for name in ("now", "all")
             ]
             assert [[row["id"] for row in rows] for rows in found] == [["REQ-1"], []]
+
+
+def test_the_text_index_is_made_before_anybody_searches(project):
+    project.sync({"docs/requirements/a.md": req("REQ-1")})
+    file = project.workspace().folders.cache_of("main") / TEXT
+    reader = Reader(Place(project.root, None, project.machine, AUTHOR))
+    with closing(reader):
+        assert not file.exists()
+        reader.warm()
+        reader.threads.shutdown()
+        made = file.stat()
+        found = reader.read("", lambda state: entities(Ask(Asked("text=req"), ServerLinks({}), reader), state))
+        assert [one.id for one in found.values["found"]] == ["REQ-1"]
+        assert file.stat().st_ino == made.st_ino
 
 
 def test_an_entity_shows_its_text_edges_both_ways_history_and_surroundings(explorer):

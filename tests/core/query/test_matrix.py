@@ -144,7 +144,7 @@ def test_a_matrix_of_an_aspect_has_the_figures_of_coverage(drawn, tags, aspect):
     graph, asked = graph_of(nodes, links), Query(type="req", tags=tuple(tags))
     covered = coverage.read(graph.rows, None, asked)
     found = matrix(graph, ASPECT_STEPS[aspect], rows=asked)
-    tally = covered.total.tallies[aspect]
+    tally = coverage.count(graph.rows, None, asked).total.tallies[aspect]
     assert (found.yes, found.no, found.not_applicable) == (tally.yes, tally.no, tally.not_applicable)
     assert found.retired == covered.retired
     assert {id_: one[0] for id_, one in states(found).items()} == {
