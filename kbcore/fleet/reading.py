@@ -71,7 +71,10 @@ def find(place: Place, selection: Selection) -> Found:
             failures.append(failure_of(repo, branch, error))
     if not selection.branch:
         marked = {one.repo for one in found if one.is_default}
-        found = [one for one in found if one.is_default or one.repo not in marked]
+        failures = [one for one in failures if one.repo not in marked]
+        # A head that cannot be read may be that of the default branch: no other one is asked in its place.
+        unclear = marked | {one.repo for one in failures}
+        found = [one for one in found if one.is_default or one.repo not in unclear]
     return Found(sorted(found, key=lambda one: (one.repo, one.branch)), failures)
 
 
