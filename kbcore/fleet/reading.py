@@ -135,7 +135,7 @@ def opened(place: Place, head: FleetHead, machine: Machine, user: UserSettings, 
 
     Raises: ``StorageError`` where a part is missing or damaged; what the block raises.
     """
-    texts = settings.decode(read_part(place, head.settings), head.settings.path)
+    own = settings_in(place, head, machine, user)
     basis = BaseStamp(head.store, head.lineage, head.seq, head.sum, head.at, "", 0, head.history_from, head.listed_from)
     with database.scratch_folder() as folder:
         paths = copied(place, head, Path(folder))
@@ -144,7 +144,12 @@ def opened(place: Place, head: FleetHead, machine: Machine, user: UserSettings, 
                 view = stack.enter_context(open_parts(shared, paths, basis))
             except ViewDamaged as error:
                 raise StorageError(f"A part of {head.repo} cannot be read: {error}.", hint=AGAIN) from error
-            yield Member(head, view, ExportedSettings(texts, machine, user))
+            yield Member(head, view, own)
+
+
+def settings_in(place: Place, head: FleetHead, machine: Machine, user: UserSettings) -> ExportedSettings:
+    """Return the settings that a repository exported with a branch. Raises: ``StorageError``."""
+    return ExportedSettings(settings.decode(read_part(place, head.settings), head.settings.path), machine, user)
 
 
 @contextlib.contextmanager
