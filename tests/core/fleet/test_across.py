@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbcore.checks import known_to, run_checks
 from kbcore.checks.introduced import written
 from kbcore.clock import SystemClock
 from kbcore.config.user import UserSettings
@@ -21,11 +22,13 @@ from kbcore.fleet.local import Answer
 from kbcore.fleet.place import FolderPlace
 from kbcore.fleet.reading import Selection
 from kbcore.ids import OTHER_REPO, in_other_repo
+from kbcore.model.schema import CORE
 from kbcore.query import Query, coverage, subject
 from kbcore.query.impact import PARTS, impact
 from kbcore.store.pool import Machine
 from kbcore.store.review import decision, find_proposals
 from kbcore.store.write_request import Author
+from kbcore.sync import faults
 from tests.support.disk.faultfs import NoSyncFs
 from tests.support.effort.scale import SEED, tries
 from tests.support.repository.fleets import exported
@@ -95,7 +98,7 @@ def test_impact_is_that_of_one_store_with_everything(both):
     for repo in REPOS:
         for id_ in IDS[::2]:
             name = f"{repo}:{id_}"
-            alone = impact(view.rows, view.schema(view_schema()), subject.find(view.rows, name, None))
+            alone = impact(view.rows, view.schema(CORE), subject.find(view.rows, name, None))
             found = across.affected(place, heads, (repo, id_), ASKER)
             for part in PARTS:
                 assert getattr(found.found, part) == getattr(alone, part)
@@ -105,12 +108,6 @@ def test_impact_is_that_of_one_store_with_everything(both):
             assert found.found.people == alone.people
             is_elsewhere = is_elsewhere or any(row["repo"] != repo for row in found.rows)
     assert is_elsewhere
-
-
-def view_schema():
-    from kbcore.model.schema import CORE
-
-    return CORE
 
 
 def test_coverage_is_that_of_one_store_with_everything(both):
@@ -413,8 +410,6 @@ def test_one_repository_leaves_references_to_others_to_the_fleet(project):
 
 
 def run(project, rule):
-    from kbcore.checks import run_checks
-
     return run_checks(project.workspace(), project.view(), branch="main", only=[rule]).violations
 
 
@@ -423,9 +418,6 @@ def found_alone(project):
 
 
 def faults_of(project, answer):
-    from kbcore.checks import known_to
-    from kbcore.sync import faults
-
     known, broken = known_to(project.workspace(), "main", faults.about(answer.problems, answer.unresolved))
     assert not broken
     return len(faults.links_not_accepted(answer.unresolved, known))
