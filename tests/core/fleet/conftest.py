@@ -7,7 +7,7 @@ import pytest
 from tests.support.fleet import s3_server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server():
     with s3_server.running() as one:
         yield one
