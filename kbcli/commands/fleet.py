@@ -254,9 +254,12 @@ def search(
 
     Documents are not exported, so that only fields are searched. The score is that of each repository.
     """
+    from kbcore.errors import InvalidQuery
     from kbcore.query import Query
 
     session, shown = begin(ctx, format_)
+    if not words.strip():
+        raise InvalidQuery("WORDS is empty.", hint="`kb fleet query` finds all entities.")
     wanted = Query(text=words, limit=limit)
     fleet = find(session, place, repo, workers_of(engine, workers, address, shard))
     return _rows(session, shown, fleet, wanted, at, ("repo", "branch", "score", "id", "title"))
@@ -340,7 +343,7 @@ def impact(
     limit: Limit = _ROWS,
     format_: Format = None,
 ) -> int:
-    """Show what a change of an entity affects in all repositories, nearest first: who rests on it.
+    """Show what a change of an entity affects in all repositories, nearest first: what depends on it.
 
     Effects go along edges as in `kb impact`, and along those from one repository to another. --repo leaves out what is
     affected in other repositories, and no edge.
@@ -397,7 +400,7 @@ def sql(
     """Run one statement of SQL over the facts of all repositories.
 
     The relations are those of rules in SQL, such as entity and edge, each with the columns repo and branch before the
-    others.
+    others. The engine ray runs the statement in one worker.
     """
     from kbcli.invocation.bounds import check_bounds
     from kbcli.views.fleet import show

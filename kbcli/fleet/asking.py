@@ -90,7 +90,8 @@ def _place(session: Session, place: str | None) -> tuple[str, Path]:
     from kbcore.errors import InvalidQuery, NotARepository, NotInitialised
     from kbcore.fleet.setting_up import root_of
 
-    if named := place or session.env.get("KB_FLEET"):
+    named = place if place is not None else session.env.get("KB_FLEET") or None
+    if named is not None:
         return named, session.start
     try:
         workspace = session.workspace

@@ -190,7 +190,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb fleet init s3://acme-kb/fleet", "have this repository export to a bucket"),
         ("kb fleet init /srv/fleet --repo acme/pay", "to a folder, under a name of its own"),
     ),
-    "fleet impact": (("kb fleet impact acme/pay:REQ-1 --elsewhere", "what rests on it in other repositories"),),
+    "fleet impact": (("kb fleet impact acme/pay:REQ-1 --elsewhere", "what depends on it in other repositories"),),
     "fleet": (("kb fleet coverage --place /srv/fleet --by owner", "what every repository lacks, by owner"),),
     "fleet sql": (
         ("kb fleet sql 'select repo, count(*) from entity group by repo'", "any question, with KB_FLEET set"),

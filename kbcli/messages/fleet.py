@@ -31,7 +31,7 @@ def set_up_lines(found: SetUp, share: ShareSettings, settings: str) -> Iterator[
         yield "Of this repository that is everything, with its history, its settings, and the names of who wrote what."
     else:
         shared = f"actors {some_of(share.actors, _NAMED)}, types {some_of(share.types, _NAMED)}"
-        yield f"Of this repository that is what `share` allows ({shared}), without history."
+        yield f"Of this repository that is what `share` allows ({shared}), without history where anything is left out."
     if found.needs_ignoring:
         yield "The place is inside of the worktree, and git does not ignore it: add it to .gitignore."
     yield "Next: `kb export --fleet` exports what is new. In CI: `kb export --fleet --as BRANCH --no-history`;"

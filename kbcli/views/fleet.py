@@ -9,7 +9,7 @@ import msgspec
 
 from kbcli.terminal import tables
 from kbcore.text.escaping import escape_controls, json_text
-from kbcore.text.wording import pluralize, some_of
+from kbcore.text.wording import pluralize, some_of, with_full_stop
 
 if TYPE_CHECKING:
     from kbcli.invocation.context import Session
@@ -83,7 +83,8 @@ def show_failures(session: Session, failures: Sequence[Failure]) -> None:
     """Warn of the repositories that could not be asked, once of those that say the same."""
     groups: dict[str, list[str]] = {}
     for one in failures:
-        groups.setdefault(f"{one.message} {one.hint}", []).append(f"{one.repo} at {one.branch}")
+        why = f"{with_full_stop(one.message)} {one.hint}".rstrip()
+        groups.setdefault(why, []).append(f"{one.repo} at {one.branch}")
     for why, names in groups.items():
         verb = "was" if len(names) == 1 else "were"
         session.output.warn(escape_controls(f"{some_of(names, _NAMED)} {verb} not asked: {why}"))

@@ -198,7 +198,8 @@ def elsewhere_of(settings: SettingsInForce) -> Elsewhere | None:
 
     `kb fleet check` is what says whether a reference to one of them leads anywhere.
     """
-    return None if settings.config.fleet.place is None else Elsewhere()
+    fleet = settings.config.fleet
+    return None if fleet.place is None else Elsewhere(own=fleet.repo or "")
 
 
 def place_for_prolog(

@@ -7,36 +7,29 @@ branches of a repository the default one is in that graph, or the first.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from glob import escape
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from kbcore import progress
 from kbcore.config.user import UserSettings
 from kbcore.errors import KBError, NotFound, StorageError
-from kbcore.fleet import settings
-from kbcore.fleet.asking import seq_before
 from kbcore.fleet.head import FleetHead
-from kbcore.fleet.local import Answer
-from kbcore.fleet.place import Place, read_part
-from kbcore.fleet.reading import ExportedSettings, Failure, Selection, copied, failure_of, find, opened, shared_database
+from kbcore.fleet.local import Answer, OpenedTogether, opened_together
+from kbcore.fleet.place import Place
+from kbcore.fleet.reading import Failure, Selection, find
 from kbcore.limits import MAX_TRAVERSAL_DEPTH
 from kbcore.model.schema import ASPECTS, CORE, Schema
 from kbcore.query import coverage, subject
 from kbcore.query.impact import PARTS, Impact, impact
 from kbcore.query.walk import path_text
 from kbcore.rules.elsewhere import Elsewhere
-from kbcore.storage import files
-from kbcore.storage.fs import RealFs
 from kbcore.store.pool import Machine
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
-from kbcore.view import database
-from kbcore.view.fleet_sql import BranchParts, open_branches
+from kbcore.view.fleet_sql import BranchParts
 from kbcore.view.tables import Rows
 
 EDGES: Final = ("edge",)
@@ -45,6 +38,8 @@ FACTS: Final = (*ENTITIES, *EDGES)
 _SHOWING: Final = frozenset(edge for edge, _, _ in coverage.ENDS.values())
 _MOST_GUESSED: Final = 10_000
 """Of so many ids at most the nearest is looked for."""
+_TYPES: Final = "select repo || ':' || id, type from entity where repo || ':' || id in (select unnest($1::varchar[]))"
+_PROPOSED: Final = "select repo || ':' || id from proposed where repo || ':' || id in (select unnest($1::varchar[]))"
 
 
 class Asker(msgspec.Struct, frozen=True):
@@ -56,8 +51,14 @@ class Asker(msgspec.Struct, frozen=True):
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """An edge of which an end is in another repository."""
+    """An edge of which an end is in another repository, and the branch that states it.
 
+    ``is_proposed`` where nobody has accepted it there.
+    """
+
+    repo: str
+    branch: str
+    is_proposed: bool
     type: str
     from_repo: str
     from_id: str
@@ -83,27 +84,27 @@ class Affected(msgspec.Struct, frozen=True):
     failures: list[Failure]
 
 
-def references(place: Place, heads: Sequence[FleetHead], asker: Asker) -> tuple[list[Reference], list[Failure]]:
-    """Return the edges across repositories that these branches state, and the branches that could not be read."""
-    with _database(place, heads, asker, EDGES) as (rows, failures):
-        found = rows("select distinct type, from_repo, from_id, to_repo, to_id from across order by all", [])
-        return [Reference(*row) for row in found], failures
-
-
 def find_elsewhere(place: Place, heads: Sequence[FleetHead], asker: Asker) -> Elsewhere:
     """Return which references of these branches lead to an entity, wherever in the place that is.
 
     What cannot be read is ``unread``: where it is asked itself, its own answer says why.
     """
-    found, _ = references(place, heads, asker)
+    with _opened(place, heads, asker, EDGES) as opened:
+        found = _references(opened.connection.rows)
+        schemas = {(one.repo, one.branch): one.schema for one in opened.branches}
     others, unread = _heads_of(place, {repo for one in found for repo in (one.from_repo, one.to_repo)}, heads)
-    with _database(place, others, asker, ENTITIES) as (rows, failures):
-        wanted = sorted({end for one in found for end in (one.start, one.end)})
-        named = "repo || ':' || id in (select unnest($1::varchar[]))"
-        types = dict(rows(f"select repo || ':' || id, type from entity where {named}", [wanted]))  # noqa: S608 - fixed
+    wanted = sorted({end for one in found for end in (one.start, one.end)})
+    with _opened(place, others, asker, ENTITIES) as opened:
+        types = dict(opened.connection.rows(_TYPES, [wanted]))
+        proposed = frozenset(row[0] for row in opened.connection.rows(_PROPOSED, [wanted]))
+        unread |= {one.repo for one in opened.failures}
+    edges = {
+        _meant(one, types, schemas[one.repo, one.branch])
+        for one in found
+        if not one.is_proposed and {one.start, one.end} <= types.keys() - proposed
+    }
     repos = frozenset(one.repo for one in (*heads, *others))
-    edges = {_meant(one, types) for one in found if one.start in types and one.end in types}
-    return Elsewhere(frozenset(types), repos, unread | {one.repo for one in failures}, frozenset(edges))
+    return Elsewhere(frozenset(types), repos, unread, frozenset(edges), proposed)
 
 
 def affected(
@@ -118,12 +119,12 @@ def affected(
     if repo not in {one.repo for one in heads}:
         names = {one.repo for one in heads}
         raise NotFound(f"There is no repository {in_quotes(repo)} in the place.", hint=did_you_mean(repo, names))
-    with _database(place, _one_branch_each(heads), asker, FACTS, is_graph=True) as (rows, failures):
+    with _opened(place, _one_branch_each(heads), asker, FACTS, is_graph=True) as opened:
+        rows, failures = opened.connection.rows, opened.failures
         start = subject.find(rows, f"{repo}:{id_}", None)
         if start is None:
             raise _not_there(rows, repo, id_, failures)
-        first = sorted(heads, key=lambda one: one.repo != repo)
-        found = impact(rows, _schema_of(place, first, asker), start, depth=depth)
+        found = impact(rows, _schema_of(sorted(opened.branches, key=lambda one: one.repo != repo)), start, depth=depth)
         parts = [(part, one) for part in PARTS for one in getattr(found, part)]
         names_of = _names(rows, [one.subject.id for _, one in parts])
     return Affected(
@@ -151,14 +152,17 @@ def find_others(
     ``heads`` are all branches whose edges count.
     """
     heads = _one_branch_each(heads)
-    found, failures = references(place, heads, asker)
+    with _opened(place, heads, asker, EDGES) as opened:
+        found, failures = _references(opened.connection.rows), opened.failures
     showing = [one for one in found if not one.type or one.type in _SHOWING]
     if not showing:
         return (lambda answer: answer), failures
     repos = {repo for one in showing for repo in (one.from_repo, one.to_repo)}
     ends = {end for one in showing for end in (one.start, one.end)}
-    with _database(place, [one for one in heads if one.repo in repos], asker, FACTS, is_graph=True) as (rows, more):
-        whole = {one.id: one.as_json() for one in coverage.read(rows, None).requirements if one.id in ends}
+    stating = [one for one in heads if one.repo in repos]
+    with _opened(place, stating, asker, FACTS, is_graph=True) as opened:
+        covered, more = coverage.read(opened.connection.rows, None), opened.failures
+    whole = {one.id: one.as_json() for one in covered.requirements if one.id in ends}
     branches = {(one.repo, one.branch) for one in heads}
 
     def counted(answer: Answer) -> Answer:
@@ -171,11 +175,26 @@ def find_others(
     return counted, [*failures, *(one for one in more if (one.repo, one.branch) not in known)]
 
 
-def _meant(one: Reference, types: Mapping[str, str]) -> tuple[str, str]:
+_REFERENCES: Final = f"select distinct {', '.join(Reference.__struct_fields__)} from across order by all"  # noqa: S608
+
+
+def _references(rows: Rows) -> list[Reference]:
+    """Return the edges across repositories that the branches of a database state."""
+    return [Reference(*row) for row in rows(_REFERENCES, [])]
+
+
+def _opened(
+    place: Place, heads: Sequence[FleetHead], asker: Asker, kinds: Collection[str], *, is_graph: bool = False
+) -> AbstractContextManager[OpenedTogether]:
+    who = (asker.machine, asker.user)
+    return opened_together(place, heads, who, before=asker.before, kinds=kinds, is_graph=is_graph)
+
+
+def _meant(one: Reference, types: Mapping[str, str], schema: Schema) -> tuple[str, str]:
     """Return where an edge comes from, and its type: a link without one is the edge that the types of its ends mean."""
     if one.type:
         return one.start, one.type
-    type_, _, is_reversed = CORE.bare_edge(types[one.start], types[one.end])
+    type_, _, is_reversed = schema.bare_edge(types[one.start], types[one.end])
     return (one.end if is_reversed else one.start), type_
 
 
@@ -217,44 +236,11 @@ def _one_branch_each(heads: Iterable[FleetHead]) -> list[FleetHead]:
     return [*found.values()]
 
 
-@contextlib.contextmanager
-def _database(
-    place: Place, heads: Sequence[FleetHead], asker: Asker, kinds: Collection[str], *, is_graph: bool = False
-) -> Iterator[tuple[Rows, list[Failure]]]:
-    """Lend a database over the parts of these kinds, with the branches that could not be read."""
-    with database.scratch_folder() as folder:
-        branches, failures = list[BranchParts](), list[Failure]()
-        for number, head in enumerate(progress.track(heads, len(heads), "repositories read", every=1)):
-            own = Path(folder) / str(number)
-            files.make_directory(RealFs(), own)
-            try:
-                at = None
-                if asker.before:
-                    with (
-                        shared_database(asker.user) as shared,
-                        opened(place, head, asker.machine, asker.user, shared) as member,
-                    ):
-                        at = seq_before(member.view, asker.before)
-                branches.append(BranchParts(head.repo, head.branch, copied(place, head, own, kinds), at))
-            except KBError as error:
-                failures.append(failure_of(head.repo, head.branch, error))
-        connection = open_branches(branches, [folder], is_graph=is_graph)
-        try:
-            yield connection.rows, failures
-        finally:
-            connection.close()
-
-
-def _schema_of(place: Place, heads: Iterable[FleetHead], asker: Asker) -> Schema:
-    """Return the edge types of all these repositories; of several definitions of a name the first one counts."""
-    edges, seen = dict(CORE.edges), set[str]()
-    for head in heads:
-        if head.settings.sha256 in seen:
-            continue
-        seen.add(head.settings.sha256)
-        texts = settings.decode(read_part(place, head.settings), head.settings.path)
-        own = ExportedSettings(texts, asker.machine, asker.user).schema
-        edges |= {name: one for name, one in own.edges.items() if name not in edges}
+def _schema_of(branches: Iterable[BranchParts]) -> Schema:
+    """Return the edge types of all these branches; of several definitions of a name the first one counts."""
+    edges = dict(CORE.edges)
+    for schema in {id(one.schema): one.schema for one in branches}.values():
+        edges |= {name: one for name, one in schema.edges.items() if name not in edges}
     return msgspec.structs.replace(CORE, edges=edges)
 
 

@@ -137,7 +137,7 @@ def seq_before(view: View, before: str) -> int | None:
     """
     if not before:
         return None
-    if not view.rows("select exists (from record)")[0][0]:
+    if view.seq and not view.rows("select exists (from record)")[0][0]:
         raise InvalidQuery("The history of the branch was not exported.", hint="Leave --at out.")
     found = int(view.rows(_AT, [before])[0][0] or 0)
     if found < view.basis.history_from:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,12 +15,15 @@ from kbcore.errors import InvalidQuery, KBError
 from kbcore.fleet.asking import Question, answer, seq_before
 from kbcore.fleet.head import FleetHead
 from kbcore.fleet.place import Place
-from kbcore.fleet.reading import Failure, copied, failure_of, opened, shared_database
+from kbcore.fleet.reading import Failure, copied, failure_of, opened, settings_in, shared_database
+from kbcore.model.schema import CORE
 from kbcore.storage import files
 from kbcore.storage.fs import RealFs
 from kbcore.store.pool import Machine
 from kbcore.view import database
+from kbcore.view.database import Connection
 from kbcore.view.fleet_sql import BranchParts, open_branches
+from kbcore.view.parquet import KINDS
 from kbcore.view.relations import SqlRefused
 
 
@@ -69,9 +73,40 @@ def sql(
 
     Raises: ``InvalidQuery`` for a statement that the database refuses.
     """
+    with opened_together(place, heads, asked_by, before=before) as found:
+        try:
+            columns, rows = found.connection.select(statement, most_rows + 1)
+        except SqlRefused as error:
+            hint = "The relations are those of rules in SQL (docs/rules.md), each with repo and branch."
+            raise InvalidQuery(f"The statement is refused: {error}.", hint=hint) from error
+    return SqlAnswer(columns, rows[:most_rows], len(rows) > most_rows, found.failures)
+
+
+class OpenedTogether(NamedTuple):
+    """A database over the parts of many branches, these branches, and those that could not be read."""
+
+    connection: Connection
+    branches: list[BranchParts]
+    failures: list[Failure]
+
+
+@contextlib.contextmanager
+def opened_together(
+    place: Place,
+    heads: Sequence[FleetHead],
+    asked_by: tuple[Machine, UserSettings],
+    *,
+    before: str = "",
+    kinds: Collection[str] = KINDS,
+    is_graph: bool = False,
+) -> Iterator[OpenedTogether]:
+    """Open branches in one database for the length of the block: their parts of these kinds, as of before an instant.
+
+    ``is_graph`` is that of ``open_branches``. Raises: ``ViewDamaged``; what the block raises.
+    """
     with database.scratch_folder() as folder:
         branches, failures = list[BranchParts](), list[Failure]()
-        for number, head in enumerate(heads):
+        for number, head in enumerate(progress.track(heads, len(heads), "repositories read", every=1)):
             own = Path(folder) / str(number)
             files.make_directory(RealFs(), own)
             try:
@@ -79,15 +114,9 @@ def sql(
                 if before:
                     with shared_database(asked_by[1]) as shared, opened(place, head, *asked_by, shared) as member:
                         at = seq_before(member.view, before)
-                branches.append(BranchParts(head.repo, head.branch, copied(place, head, own), at))
+                schema = settings_in(place, head, *asked_by).schema if "edge" in kinds else CORE
+                branches.append(BranchParts(head.repo, head.branch, copied(place, head, own, kinds), at, schema))
             except KBError as error:
                 failures.append(failure_of(head.repo, head.branch, error))
-        connection = open_branches(branches, [folder])
-        try:
-            columns, rows = connection.select(statement, most_rows + 1)
-        except SqlRefused as error:
-            hint = "The relations are those of rules in SQL (docs/rules.md), each with repo and branch."
-            raise InvalidQuery(f"The statement is refused: {error}.", hint=hint) from error
-        finally:
-            connection.close()
-    return SqlAnswer(columns, rows[:most_rows], len(rows) > most_rows, failures)
+        with contextlib.closing(open_branches(branches, [folder], is_graph=is_graph)) as connection:
+            yield OpenedTogether(connection, branches, failures)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os.path
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Protocol
@@ -24,6 +25,7 @@ from kbcore.text.escaping import in_quotes
 MAX_PART_BYTES: Final = 4096 * MIB
 _LOCK_WAIT_S: Final = 60.0
 _KEYS: Final = "The key is that of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or of ~/.aws."
+_REACHABLE: Final = "Check that the place is reachable, and that you may read and write there."
 _S3: Final = frozenset({"s3", "s3a"})
 _PATIENCE: Final = {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"total_max_attempts": 2}}}
 """Seconds and attempts of a request to S3; s3fs makes up to five of what these are."""
@@ -135,6 +137,8 @@ class UrlPlace:
             )
         except (ImportError, ValueError) as error:
             raise InvalidQuery(f"{url} is not reached: {_sentence(error)}", hint=_how_to_install(url)) from error
+        except Exception as error:  # some protocols connect at once, and each has errors of its own
+            raise StorageError(f"{url} is not reached: {_sentence(error)}", hint=_REACHABLE) from error
         if self._has_buckets and not self._root.strip("/"):
             raise InvalidQuery(f"{url} names no bucket.", hint=f"Name one, as in {_protocol(url)}://acme-kb/fleet.")
 
@@ -210,7 +214,7 @@ class UrlPlace:
             hint = f"Who asks must be allowed to read and list what is there, who exports to write too. {self._keys()}"
             raise StorageError(f"{self._url}/{path} is refused: {_sentence(error)}", hint=hint.rstrip()) from error
         except Exception as error:  # each protocol has errors of its own
-            hint = f"Check that the place is reachable, and that you may read and write there. {self._keys()}"
+            hint = f"{_REACHABLE} {self._keys()}"
             raise StorageError(f"{self._url}/{path}: {_sentence(error)}", hint=hint.rstrip()) from error
 
     def _keys(self) -> str:
@@ -218,11 +222,16 @@ class UrlPlace:
 
 
 def place_at(text: str, start: Path, fs: Fs, clock: Clock) -> Place:
-    """Return the place that a text names: a URL, or a folder from ``start``. Raises: ``InvalidQuery``."""
+    """Return the place that a text names: a URL, or a folder from ``start``, which links may lead to.
+
+    Raises: ``InvalidQuery``; ``StorageError`` where something else than a folder is there.
+    """
     check_place(text)
     if "://" in text:
         return UrlPlace(text)
-    return FolderPlace(fs, clock, start / text)
+    folder = Path(os.path.realpath(start / text))
+    files.is_directory(fs, folder)
+    return FolderPlace(fs, clock, folder)
 
 
 def check_place(text: str) -> None:

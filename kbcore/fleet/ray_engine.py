@@ -52,7 +52,7 @@ _MISSING: Final = "The engine ray is not there: the package ray is not installed
 _EXTRA: Final = 'Install it with `pip install "kb-memory[ray]"`, or leave --engine out.'
 _NO_CLUSTER: Final = "Check the address, and that KB is installed there in the same version; or leave --engine out."
 _NO_START: Final = "Leave --engine out, or set TMPDIR to a folder with a shorter path if its sockets are the reason."
-_DIED: Final = "Its worker of Ray ended before it answered, {count} times: it may need more memory than there is."
+_DIED: Final = "The worker of Ray ended before it answered, {count} times: it may need more memory than there is."
 
 
 class RayOptions(msgspec.Struct, frozen=True):
@@ -131,7 +131,7 @@ class RayEngine:
         bounded = self.bounded(user)
         found = self._result(self._task(_run_sql, bounded)(place, heads, statement, most_rows, before, bounded))
         if found is None:
-            raise WorkersUnavailable(_DIED.format(count=RETRIES + 1).replace("Its", "The"))
+            raise WorkersUnavailable(_DIED.format(count=RETRIES + 1))
         if isinstance(found, InvalidQuery):
             raise found
         answer: SqlAnswer = found

@@ -71,7 +71,10 @@ def find(place: Place, selection: Selection) -> Found:
             failures.append(failure_of(repo, branch, error))
     if not selection.branch:
         marked = {one.repo for one in found if one.is_default}
-        found = [one for one in found if one.is_default or one.repo not in marked]
+        failures = [one for one in failures if one.repo not in marked]
+        # A head that cannot be read may be that of the default branch: no other one is asked in its place.
+        unclear = marked | {one.repo for one in failures}
+        found = [one for one in found if one.is_default or one.repo not in unclear]
     return Found(sorted(found, key=lambda one: (one.repo, one.branch)), failures)
 
 
@@ -132,7 +135,7 @@ def opened(place: Place, head: FleetHead, machine: Machine, user: UserSettings, 
 
     Raises: ``StorageError`` where a part is missing or damaged; what the block raises.
     """
-    texts = settings.decode(read_part(place, head.settings), head.settings.path)
+    own = settings_in(place, head, machine, user)
     basis = BaseStamp(head.store, head.lineage, head.seq, head.sum, head.at, "", 0, head.history_from, head.listed_from)
     with database.scratch_folder() as folder:
         paths = copied(place, head, Path(folder))
@@ -141,7 +144,12 @@ def opened(place: Place, head: FleetHead, machine: Machine, user: UserSettings, 
                 view = stack.enter_context(open_parts(shared, paths, basis))
             except ViewDamaged as error:
                 raise StorageError(f"A part of {head.repo} cannot be read: {error}.", hint=AGAIN) from error
-            yield Member(head, view, ExportedSettings(texts, machine, user))
+            yield Member(head, view, own)
+
+
+def settings_in(place: Place, head: FleetHead, machine: Machine, user: UserSettings) -> ExportedSettings:
+    """Return the settings that a repository exported with a branch. Raises: ``StorageError``."""
+    return ExportedSettings(settings.decode(read_part(place, head.settings), head.settings.path), machine, user)
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from kbcore.store.settings_edit import set_setting
 from kbcore.store.settings_files import CONFIG
 from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
+from kbcore.text.wording import with_full_stop
 
 PLACE: Final = "fleet.place"
 REPO: Final = "fleet.repo"
@@ -75,7 +76,7 @@ def set_up(workspace: Workspace, place: str | None, repo: str | None, start: Pat
     except KBError as error:
         if isinstance(error, InvalidQuery) and "://" not in used:
             raise
-        fault = f"{error.message} {error.hint}".rstrip()
+        fault = f"{with_full_stop(error.message)} {error.hint}".rstrip()
     written = tuple(
         name
         for name, (there, given) in wanted.items()

@@ -38,7 +38,7 @@ def _run(context: RuleContext) -> list[Finding]:
     rows = context.near(_SQL, [])
     if (elsewhere := context.elsewhere) is None or all(all(row[2:]) for row in rows):
         return _findings(rows)
-    stated = {(from_id, edge) for from_id, edge, end in context.near(_STATED, []) if elsewhere.has(end)}
+    stated = {(from_id, edge) for from_id, edge, end in context.near(_STATED, []) if elsewhere.covers(end)}
     has = stated | elsewhere.edges
     edges = [edge for edge, _, _ in _NEEDED]
     return _findings(
@@ -61,7 +61,7 @@ def _look(look: Look) -> list[Finding]:
     has = {
         (edge.from_id, edge.type)
         for edge in look.side.out_of([node.id for node in needing])
-        if edge.is_resolved or (look.elsewhere and look.elsewhere.has(edge.to_id))
+        if edge.is_resolved or (look.elsewhere and look.elsewhere.covers(edge.to_id))
     }
     return _findings(
         (node.id, node.path, *((node.id, edge) in has or bool(reason_in(node, aspect)) for edge, _, aspect in _NEEDED))

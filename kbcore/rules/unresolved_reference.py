@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kbcore.errors.remedies import kb
@@ -54,7 +54,7 @@ def _findings(rows: Sequence[tuple[Any, ...]], alike: dict[str, str], elsewhere:
             if not gone:
                 continue
         source = first_file(files)
-        hint = _hint((from_id, name, to_id), gone, alike, source, is_in_fleet=elsewhere is not None)
+        hint = _hint((from_id, name, to_id), gone, alike, source, elsewhere)
         here = from_id if has_from or not has_to else to_id
         message = _message((from_id, name, to_id), gone, elsewhere)
         values = (name, to_id if here == from_id else from_id)
@@ -68,6 +68,8 @@ def _message(edge: tuple[str, str, str], gone: list[str], elsewhere: Elsewhere |
     said = f"{from_id} {name} {to_id}" if name else f"{from_id} links to {to_id}"
     if not gone:
         return f"{said}, but what kind of edge that is has not been decided."
+    if elsewhere and _of_itself(gone, elsewhere):
+        return f"{said}, but {elsewhere.own} is this repository itself."
     repos = [
         named[0] for end in gone if elsewhere and (named := in_other_repo(end)) and named[0] not in elsewhere.repos
     ]
@@ -76,12 +78,23 @@ def _message(edge: tuple[str, str, str], gone: list[str], elsewhere: Elsewhere |
     return f"{said}, but there is no {' and no '.join(dict.fromkeys(gone))}."
 
 
-def _hint(edge: tuple[str, str, str], gone: list[str], alike: dict[str, str], source: str, *, is_in_fleet: bool) -> str:
+def _of_itself(gone: Iterable[str], elsewhere: Elsewhere) -> list[str]:
+    """Return the ids without the name of the repository, where that is the one that states them."""
+    named = [in_other_repo(end) for end in gone]
+    return [one[1] for one in named if one and one[0] == elsewhere.own]
+
+
+def _hint(
+    edge: tuple[str, str, str], gone: list[str], alike: dict[str, str], source: str, elsewhere: Elsewhere | None
+) -> str:
     if not gone:
         return f"{kb('sync', lead='Run')}; if it stays, state the link with a type."
+    if elsewhere and (ids := _of_itself(gone, elsewhere)):
+        where = f" in the file and {kb('sync', lead='run')}" if source else f", and {edge_remedy(edge, source)}"
+        return f"Write {' and '.join(ids)} alone{where}."
     if any(map(in_other_repo, gone)) and source:
         what = "have that repository export to the same place"
-        if not is_in_fleet:
+        if elsewhere is None:
             what = f"{kb('fleet', 'init', 'PLACE', lead='run')} if it names an entity of another repository"
         return f"Correct it in the file and {kb('sync', lead='run')}, or {what}."
     near = [alike[end] for end in gone if end in alike]

@@ -5,14 +5,15 @@ It runs in a database of its own, which reads the folders of the parts and can c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Final
 
 import msgspec
 
 from kbcore.ids import OTHER_REPO
-from kbcore.model.schema import CORE
+from kbcore.model.proposals import ANY, OF_LINK, of_node
+from kbcore.model.schema import CORE, Schema
 from kbcore.view import database
 from kbcore.view.database import Room, quoted
 from kbcore.view.parquet import ENDED, TABLES
@@ -42,52 +43,69 @@ def _own_id(end: str) -> str:
 _ENDS: Final = f"""
 select repo, branch, type, kind, coalesce({_other("from_id")}, repo) as from_repo,
   coalesce({_own_id("from_id")}, from_id) as from_id, coalesce({_other("to_id")}, repo) as to_repo,
-  coalesce({_own_id("to_id")}, to_id) as to_id, files
+  coalesce({_own_id("to_id")}, to_id) as to_id, files, {ANY} and {OF_LINK} as is_proposed
 from {_SCHEMA}.link where not is_resolved and not {MAY_LACK_AN_END}
 """
+_ASKED: Final[Columns] = {"repo": "VARCHAR", "branch": "VARCHAR", "schema": "BIGINT"}
 _MEANT: Final[Columns] = {
+    "schema": "BIGINT",
     "from_type": "VARCHAR",
     "to_type": "VARCHAR",
     "type": "VARCHAR",
     "kind": "VARCHAR",
     "is_reversed": "BOOLEAN",
 }
-"""The edge that a link without a type means, by the types of what it leads from and to."""
+"""The edge that a link without a type means, by the schema and by the types of what it leads from and to.
+
+Where several or none fit, there is no row: then it is ``_USUAL``.
+"""
+_USUAL: Final = dict(zip(("type", "kind"), CORE.bare_edge("", ""), strict=False))
 
 
 def _decided(name: str) -> str:
     """Return a column of an edge ``e``; one without a type is the edge that the types of its ends mean."""
-    return f"case when e.type = '' then coalesce(m.{name}, e.{name}) else e.{name} end as {name}"
+    meant = f"coalesce(m.{name}, '{_USUAL[name]}')"
+    return f"case when e.type = '' and f.id is not null and t.id is not null then {meant} else e.{name} end as {name}"
 
 
-def _turned(name: str) -> str:
+def _directed(name: str) -> str:
     """Return a column of the one end of an edge ``e``, which is that of the other where it is meant the other way."""
     other = name.replace("from_", "to_") if name.startswith("from_") else name.replace("to_", "from_")
     return f"case when m.is_reversed then e.{other} else e.{name} end as {name}"
 
 
-_IS_MEANT: Final = "left join meant m on e.type = '' and m.from_type = f.type and m.to_type = t.type"
+_IS_MEANT: Final = """left join asked a on e.type = '' and a.repo = e.repo and a.branch = e.branch
+  left join meant m on m.schema = a.schema and m.from_type = f.type and m.to_type = t.type"""
 _ACROSS: Final = f"""
 create view across as
 with ends as ({_ENDS}), entities as (select repo, id, min(type) as type from {_SCHEMA}.node group by all)
 select e.repo, e.branch, {_decided("type")}, nullif({_decided("kind").removesuffix(" as kind")}, '') as kind,
-  {_turned("from_repo")}, {_turned("from_id")}, {_turned("to_repo")}, {_turned("to_id")},
-  f.id is not null and t.id is not null as is_resolved, e.files
+  {_directed("from_repo")}, {_directed("from_id")}, {_directed("to_repo")}, {_directed("to_id")},
+  f.id is not null and t.id is not null as is_resolved, e.is_proposed, e.files
 from ends e left join entities f on f.repo = e.from_repo and f.id = e.from_id
   left join entities t on t.repo = e.to_repo and t.id = e.to_id {_IS_MEANT}
 where e.from_repo <> e.repo or e.to_repo <> e.repo
 """
 """Edges of which an end is in another repository. ``is_resolved``: both ends are there, in any branch that is asked."""
+_PROPOSED: Final = f"""
+create view proposed as select {_OWN}, id from {_SCHEMA}.node n where {ANY} and {of_node("n")}
+"""
+"""Entities that nobody has accepted."""
+
+
+def _in_graph(end: str) -> str:
+    """Return the id in the graph of an end of a link. What a repository says of itself by its name leads nowhere."""
+    return f"case when coalesce({_other(end)}, repo) = repo or is_resolved then repo || ':' || {end} else {end} end"
+
 
 _GRAPH: Final = f"""
 create view node as select {_OWN}, repo || ':' || id as id, n.* exclude ({_OWN}, id)
 from {_SCHEMA}.node n where not ({IS_HIDDEN});
 create view link as
 with ends as (select l.* exclude (from_id, to_id),
-    case when {_other("from_id")} is null or is_resolved then repo || ':' || from_id else from_id end as from_id,
-    case when {_other("to_id")} is null or is_resolved then repo || ':' || to_id else to_id end as to_id
+    {_in_graph("from_id")} as from_id, {_in_graph("to_id")} as to_id
   from {_SCHEMA}.link l)
-select {_decided("type")}, {_decided("kind")}, {_turned("from_id")}, {_turned("to_id")},
+select {_decided("type")}, {_decided("kind")}, {_directed("from_id")}, {_directed("to_id")},
   e.repo || ':' || e.id as id, e.is_resolved or (f.id is not null and t.id is not null) as is_resolved,
   e.* exclude (type, kind, from_id, to_id, id, is_resolved)
 from ends e left join node f on f.id = e.from_id left join node t on t.id = e.to_id {_IS_MEANT};
@@ -97,12 +115,16 @@ resolved where both their ends are there. One branch of each repository is expec
 
 
 class BranchParts(msgspec.Struct, frozen=True):
-    """The parts of a branch, on this machine, by kind; ``at`` is the seq as of which it is read, None for the head."""
+    """The parts of a branch, on this machine, by kind; ``at`` is the seq as of which it is read, None for the head.
+
+    ``schema`` says what its links without a type mean.
+    """
 
     repo: str
     branch: str
     paths: Mapping[str, Sequence[str]]
     at: int | None = None
+    schema: Schema = CORE
 
 
 def open_branches(
@@ -126,10 +148,11 @@ def open_branches(
             connection.execute(f"create schema {_SCHEMA}")
             connection.hold("part_of", _PART, None, rows)
             past = ({"repo": one.repo, "branch": one.branch, "seq": one.at} for one in branches if one.at is not None)
-            connection.hold(
-                "asked", {"repo": "VARCHAR"}, None, ({"repo": name} for name in {one.repo for one in branches})
-            )
-            connection.hold("meant", _MEANT, None, _meant())
+            schemas = {id(one.schema): one.schema for one in branches}
+            numbers = {key: number for number, key in enumerate(schemas)}
+            asked = ({"repo": one.repo, "branch": one.branch, "schema": numbers[id(one.schema)]} for one in branches)
+            connection.hold("asked", _ASKED, None, asked)
+            connection.hold("meant", _MEANT, None, _meant(schemas.values()))
             connection.hold("as_of", {"repo": "VARCHAR", "branch": "VARCHAR", "seq": "BIGINT"}, None, past)
             for kind, table in TABLES.items():
                 _create(connection, table, [path for one in branches for path in one.paths.get(kind, ())])
@@ -137,6 +160,7 @@ def open_branches(
                 cells = relation.select.removeprefix("select ").removesuffix(relation.origin)
                 connection.execute(f"create view {relation.name} as select {_OWN}, {cells}{_SCHEMA}.{relation.origin}")
             connection.execute(_ACROSS)
+            connection.execute(_PROPOSED)
             if is_graph:
                 connection.execute(_GRAPH)
     except BaseException:
@@ -145,9 +169,11 @@ def open_branches(
     return connection
 
 
-def _meant() -> Iterator[dict[str, str | bool]]:
-    for from_type, to_type in product(CORE.entities, repeat=2):
-        yield dict(zip(_MEANT, (from_type, to_type, *CORE.bare_edge(from_type, to_type)), strict=True))
+def _meant(schemas: Iterable[Schema]) -> Iterator[dict[str, str | int | bool]]:
+    for number, schema in enumerate(schemas):
+        for ends in product(schema.entities, repeat=2):
+            if (edge := schema.bare_edge(*ends)) != CORE.bare_edge("", ""):
+                yield dict(zip(_MEANT, (number, *ends, *edge), strict=True))
 
 
 def _create(connection: database.Connection, table: str, paths: Sequence[str]) -> None:

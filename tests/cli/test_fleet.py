@@ -119,6 +119,24 @@ def test_a_place_must_be_named_and_have_something(kb, fleet, user):
     assert "--place" in kb("fleet", "status").err
 
 
+def test_what_can_be_no_place_is_refused(kb, fleet, synced):
+    write(synced, {"README.md": "Hello"})
+    for place, status, said in (
+        ("", exits.USAGE, "is no folder and no URL"),
+        ("README.md", StorageError.exit_status, "is not a directory"),
+        ("ftp://127.0.0.1:1/x", StorageError.exit_status, "ftp://127.0.0.1:1/x is not reached"),
+    ):
+        ran = kb("fleet", "status", "--place", place)
+        assert ran.status == status
+        assert said in ran.err
+
+
+def test_a_link_to_a_place_leads_there(kb, fleet, synced):
+    (synced.parent / "link").symlink_to(synced)
+    assert kb("export", "--parquet", "../link/place", "--repo", "acme/new").status == 0
+    assert "acme/new" in kb("fleet", "status").out
+
+
 def test_a_point_must_be_a_time(kb, fleet):
     assert "is no time" in kb("fleet", "query", "--at", "12").err
     assert kb("fleet", "query", "--at", "2020-01-01", "--json").json["rows"] == []
@@ -142,7 +160,7 @@ def linked(kb, synced, user, tmp_path):
     return synced / "place"
 
 
-def test_impact_names_what_rests_on_an_entity_in_other_repositories(kb, linked):
+def test_impact_names_what_depends_on_an_entity_in_other_repositories(kb, linked):
     for format_ in ("table", "tsv", "jsonl", "csv", "markdown", "json"):
         said = kb("fleet", "impact", "acme/api:REQ-1", "--elsewhere", "--format", format_).out
         assert "REQ-WEB" in said
@@ -265,6 +283,19 @@ def test_a_question_that_every_repository_refuses_is_refused_once(kb, linked):
         assert ran.status == status
         assert said in " ".join(ran.err.replace("hint: ", "").split())
         assert ran.err.count("nope") + ran.err.count("acme") <= 1
+
+
+def test_a_search_for_nothing_is_refused(kb, fleet):
+    ran = kb("fleet", "search", " ")
+    assert (ran.status, ran.out) == (exits.USAGE, "")
+    assert "WORDS is empty." in ran.err
+
+
+def test_a_reason_and_its_remedy_are_two_sentences(kb, fleet):
+    part = next(fleet.glob("kind=entity/repo=acme%2Fpay/*/*"))
+    part.unlink()
+    part.mkdir()
+    assert "it is not a file. Look" in kb("fleet", "query").err
 
 
 def test_nothing_that_matches_is_said(kb, linked):

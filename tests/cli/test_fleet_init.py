@@ -87,7 +87,10 @@ def test_a_place_in_the_worktree_is_to_be_ignored_by_git(kb, synced):
 
 def test_what_is_not_shared_is_said(kb, synced):
     kb("config", "set", "share.types", '["req"]')
-    assert "types req" in kb("fleet", "init", "place").out
+    said = kb("fleet", "init", "place").out
+    assert "types req), without history where anything is left out." in said
+    kb("export", "--fleet")
+    assert [row["history"] for row in kb("fleet", "status", "--json").json["rows"]] == [True]
 
 
 def test_an_export_without_a_place_says_how_to_set_one(kb, synced):

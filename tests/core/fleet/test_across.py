@@ -10,23 +10,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbcore.checks import known_to, run_checks
+from kbcore.checks.introduced import written
 from kbcore.clock import SystemClock
 from kbcore.config.user import UserSettings
 from kbcore.errors import NotFound, StorageError
 from kbcore.fleet import across, local, reading
 from kbcore.fleet.across import Asker
 from kbcore.fleet.asking import CheckQuestion, CoverageQuestion
-from kbcore.fleet.exporting import ExportRequest, export
 from kbcore.fleet.local import Answer
 from kbcore.fleet.place import FolderPlace
 from kbcore.fleet.reading import Selection
 from kbcore.ids import OTHER_REPO, in_other_repo
+from kbcore.model.schema import CORE
 from kbcore.query import Query, coverage, subject
 from kbcore.query.impact import PARTS, impact
-from kbcore.store import branches
 from kbcore.store.pool import Machine
+from kbcore.store.review import decision, find_proposals
+from kbcore.store.write_request import Author
+from kbcore.sync import faults
 from tests.support.disk.faultfs import NoSyncFs
 from tests.support.effort.scale import SEED, tries
+from tests.support.repository.fleets import exported
 from tests.support.repository.project import Project, document, req
 from tests.support.repository.repos import git_env
 
@@ -36,13 +41,6 @@ REPOS = [f"acme/r{number}" for number in range(tries(3, 12))]
 FOLDERS = {"REQ": "requirements", "T": "tests", "SCN": "scenarios"}
 IDS = ["REQ-1", "REQ-2", "REQ-3", "T-1", "T-2", "SCN-1"]
 LINKS = {"depends_on": "REQ", "verified_by": "T", "specified_by": "SCN"}
-
-
-def exported(project, place, name, branch="main", *, is_default=True):
-    workspace = project.workspace()
-    store, choice, _ = branches.open_branch(workspace, None)
-    asked = ExportRequest(name, branch, is_default=is_default)
-    store.read(lambda view: export(workspace, choice.branch, view, place, asked))
 
 
 def generated(dice):
@@ -100,7 +98,7 @@ def test_impact_is_that_of_one_store_with_everything(both):
     for repo in REPOS:
         for id_ in IDS[::2]:
             name = f"{repo}:{id_}"
-            alone = impact(view.rows, view.schema(view_schema()), subject.find(view.rows, name, None))
+            alone = impact(view.rows, view.schema(CORE), subject.find(view.rows, name, None))
             found = across.affected(place, heads, (repo, id_), ASKER)
             for part in PARTS:
                 assert getattr(found.found, part) == getattr(alone, part)
@@ -110,12 +108,6 @@ def test_impact_is_that_of_one_store_with_everything(both):
             assert found.found.people == alone.people
             is_elsewhere = is_elsewhere or any(row["repo"] != repo for row in found.rows)
     assert is_elsewhere
-
-
-def view_schema():
-    from kbcore.model.schema import CORE
-
-    return CORE
 
 
 def test_coverage_is_that_of_one_store_with_everything(both):
@@ -244,6 +236,108 @@ def test_an_edge_counts_whichever_repository_states_it(tmp_path, place):
     assert (row["part"], row["repo"], row["id"]) == ("tests", "acme/tests", "T-1")
 
 
+GADGETS = """
+entities:
+  gadget: {description: A thing., attributes: {}}
+edges:
+  checked_by: {from: [req], to: [gadget], description: The gadget checks it., impact: both}
+"""
+
+
+def test_a_link_without_a_type_means_what_the_schema_of_its_repository_says(tmp_path, place):
+    add(tmp_path, place, "acme/api", {"docs/requirements/1.md": req("REQ-1")}).close()
+    files = {
+        ".kb/schema/own.yaml": GADGETS,
+        "docs/requirements/1.md": req("REQ-9", links="[acme/api:REQ-1]"),
+        "docs/requirements/2.md": req("G-2", type="gadget", links="[acme/api:REQ-1]"),
+    }
+    add(tmp_path, place, "acme/gadgets", files).close()
+    heads = reading.find(place, Selection()).heads
+    statement = "select type, kind, from_repo, from_id, to_repo, to_id from across order by all"
+    assert local.sql(place, heads, statement, 9, asked_by=(MACHINE, USER)).rows == [
+        ("checked_by", None, "acme/api", "REQ-1", "acme/gadgets", "G-2"),
+        ("depends_on", None, "acme/gadgets", "REQ-9", "acme/api", "REQ-1"),
+    ]
+    paths = {row["id"]: row["path"] for row in across.affected(place, heads, ("acme/api", "REQ-1"), ASKER).rows}
+    assert paths["G-2"] == "acme/api:REQ-1 → checked_by → acme/gadgets:G-2"
+    assert violations(place) == set()
+    assert ("acme/api:REQ-1", "checked_by") in across.find_elsewhere(place, heads, ASKER).edges
+
+
+def test_what_is_only_proposed_elsewhere_covers_nothing(tmp_path, place):
+    must = {"docs/requirements/1.md": req("REQ-1", priority="must", verified_by="acme/tests:T-2", specified_by="S-1")}
+    scenario = {"docs/scenarios/1.md": document("S-1", title="One", status="active")}
+    add(tmp_path, place, "acme/api", must | scenario).close()
+    config = '{"fleet": {"place": "../place"}, "review": {"actors": ["tester"], "accept": ["ann"]}}'
+    project = add(
+        tmp_path,
+        place,
+        "acme/tests",
+        {
+            "docs/tests/1.md": document("T-1", title="One", status="active"),
+            "docs/requirements/1.md": req("acme/api:REQ-1"),
+        },
+        config=config,
+    )
+    project.apply(
+        entities=[{"id": "T-2", "type": "test", "title": "Two", "status": "active"}],
+        edges=[{"type": "verified_by", "from": "acme/api:REQ-1", "to": "T-1"}],
+    )
+    project.sync({"docs/requirements/1.md": None})  # the edge is left, and names an entity of the other repository
+    exported(project, place, "acme/tests")
+    heads = reading.find(place, Selection()).heads
+    assert {row[:3] for row in violations(place, rule="must-coverage")} == {
+        ("acme/api", "REQ-1", "REQ-1 has priority must, but no test (no edge verified_by).")
+    }
+    assert violations(place) == set()
+    statement = "select from_id, to_id, is_proposed from across order by all"
+    assert local.sql(place, heads, statement, 9, asked_by=(MACHINE, USER)).rows == [
+        ("REQ-1", "T-1", True),
+        ("REQ-1", "T-2", False),
+    ]
+    view = project.view()
+    accepting = decision([one for one in find_proposals(view) if one.id == "T-2"], [], seq=view.seq)
+    written.apply_changeset(project.workspace(), "main", Author("ann", "cli", "t"), accepting, follows_head=True)
+    exported(project, place, "acme/tests")
+    assert violations(place, rule="must-coverage") == set()
+    project.close()
+
+
+def test_the_name_of_the_own_repository_before_an_id_is_reported(tmp_path, place):
+    files = {
+        "docs/requirements/1.md": req("REQ-1"),
+        "docs/requirements/2.md": req("REQ-2", depends_on="acme/api:REQ-1", priority="must", specified_by="acme/api:S"),
+    }
+    config = '{"fleet": {"place": "../place", "repo": "acme/api"}}'
+    project = add(tmp_path, place, "acme/api", files, config=config)
+    other = {"docs/requirements/1.md": req("REQ-1", depends_on="acme/api:REQ-1")}
+    add(tmp_path, place, "acme/web", other).close()
+    said = {
+        "REQ-2 depends_on acme/api:REQ-1, but acme/api is this repository itself.",
+        "REQ-2 specified_by acme/api:S, but acme/api is this repository itself.",
+    }
+    alone = run(project, "unresolved-reference")
+    assert {row.message for row in alone} == said
+    assert alone[0].remedy.startswith("Write REQ-1 alone in the file and ")
+    assert [row.values for row in run(project, "must-coverage")] == [("specified_by",), ("verified_by",)]
+    project.close()
+    assert {row[:3] for row in violations(place)} == {("acme/api", "REQ-2", one) for one in said}
+    heads = reading.find(place, Selection()).heads
+    rows = across.affected(place, heads, ("acme/api", "REQ-1"), ASKER).rows
+    assert {(row["repo"], row["id"]) for row in rows} == {("acme/web", "REQ-1")}
+
+
+def test_a_repository_whose_settings_are_missing_is_named_and_edges_of_others_are_followed(tmp_path, place):
+    add(tmp_path, place, "acme/api", {"docs/requirements/1.md": req("REQ-1")}).close()
+    add(tmp_path, place, "acme/old", {"docs/requirements/1.md": req("REQ-1")}).close()
+    add(tmp_path, place, "acme/web", {"docs/requirements/1.md": req("REQ-1", depends_on="acme/api:REQ-1")}).close()
+    for one in (tmp_path / "place").glob("settings/repo=acme%2Fold/*/*"):
+        one.unlink()
+    found = across.affected(place, reading.find(place, Selection()).heads, ("acme/api", "REQ-1"), ASKER)
+    assert [row["repo"] for row in found.rows] == ["acme/web"]
+    assert [one.repo for one in found.failures] == ["acme/old"]
+
+
 def test_of_several_branches_the_default_one_is_followed(tmp_path, place):
     project = add(tmp_path, place, "acme/api", {"docs/requirements/1.md": req("REQ-1")})
     project.sync({"docs/requirements/2.md": req("REQ-2", depends_on="REQ-1")})
@@ -316,8 +410,6 @@ def test_one_repository_leaves_references_to_others_to_the_fleet(project):
 
 
 def run(project, rule):
-    from kbcore.checks import run_checks
-
     return run_checks(project.workspace(), project.view(), branch="main", only=[rule]).violations
 
 
@@ -326,9 +418,6 @@ def found_alone(project):
 
 
 def faults_of(project, answer):
-    from kbcore.checks import known_to
-    from kbcore.sync import faults
-
     known, broken = known_to(project.workspace(), "main", faults.about(answer.problems, answer.unresolved))
     assert not broken
     return len(faults.links_not_accepted(answer.unresolved, known))

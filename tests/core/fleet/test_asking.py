@@ -197,6 +197,29 @@ def test_a_selection_means_the_default_branch_unless_one_is_named(project, tmp_p
     assert meant(repos=("x",)) == []
 
 
+def test_no_other_branch_is_asked_in_the_place_of_a_damaged_default_one(project, tmp_path):
+    place = FolderPlace(NoSyncFs(), SystemClock(), tmp_path / "place")
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    for name in ("acme/a", "acme/b"):
+        exported(project, place, name)
+        exported(project, place, name, "next", is_default=False)
+    for name, branch in (("acme/a", "main"), ("acme/b", "next")):
+        (tmp_path / "place" / head.head_path(name, branch)).write_bytes(b"{")
+    found = reading.find(place, Selection())
+    assert [(one.repo, one.branch) for one in found.heads] == [("acme/b", "main")]
+    assert [(one.repo, one.branch) for one in found.failures] == [("acme/a", "main")]
+    found = reading.find(place, Selection(branch="*"))
+    assert [(one.repo, one.branch) for one in found.failures] == [("acme/a", "main"), ("acme/b", "next")]
+
+
+def test_a_repository_without_a_record_has_nothing_at_any_time(project, tmp_path):
+    place = FolderPlace(NoSyncFs(), SystemClock(), tmp_path / "place")
+    exported(project, place, "acme/new")
+    question = RowsQuestion(Query(), "2026-01-01")
+    [found] = local.ask(place, reading.find(place, Selection()).heads, question, MACHINE, USER)
+    assert found.value["total"] == 0
+
+
 def test_edges_across_repositories_are_resolved_where_both_ends_are_there(tmp_path):
     place = FolderPlace(NoSyncFs(), SystemClock(), tmp_path / "place")
     files = {

@@ -25,19 +25,14 @@ from kbcore.view.database import scratch_folder
 from kbcore.view.parquet import KINDS, database_of_parts, open_parts
 from tests.support.disk.faultfs import Crash, CrashingFs, FailingFs, NoSyncFs
 from tests.support.effort.scale import spread
+from tests.support.fleet.s3_server import URL
+from tests.support.repository.fleets import export
 from tests.support.repository.project import Project, req
 from tests.support.repository.repos import git
 
 
 def place_of(folder, fs=None):
     return FolderPlace(fs or NoSyncFs(), SystemClock(), folder)
-
-
-def export(project, place, **asked):
-    request = ExportRequest(**{"repo": "acme/one", "branch": "main", **asked})
-    workspace = project.workspace()
-    store, choice, _ = branches.open_branch(workspace, None)
-    return store.read(lambda view: exporting.export(workspace, choice.branch, view, place, request))
 
 
 def files_in(folder):
@@ -183,12 +178,19 @@ def test_a_full_disk_leaves_a_whole_head(project, tmp_path):
     assert failed
 
 
-def test_two_exports_at_once_leave_a_whole_head(project, folder):
+@pytest.mark.parametrize("where", ["folder", "s3"])
+def test_two_exports_at_once_leave_a_whole_head(project, folder, where, request):
+    if where == "s3":
+        request.getfixturevalue("s3")
+
+    def place():
+        return UrlPlace(URL) if where == "s3" else place_of(folder)
+
     project.sync({f"docs/requirements/{n}.md": req(f"REQ-{n}") for n in range(20)})
     found, others = [], [Project(project.root, is_new=False) for _ in range(4)]
 
     def run(one):
-        found.append(export(one, place_of(folder)))
+        found.append(export(one, place()))
 
     threads = [threading.Thread(target=run, args=(one,)) for one in others]
     for thread in threads:
@@ -197,8 +199,10 @@ def test_two_exports_at_once_leave_a_whole_head(project, folder):
         thread.join()
     for one in others:
         one.close()
-    assert [one.is_new for one in found].count(True) == 1
-    assert len(rows(place_of(folder), IDS)) == 20
+    assert len(found) == len(others)
+    assert len(rows(place(), IDS)) == 20
+    if where == "folder":  # which is locked meanwhile
+        assert [one.is_new for one in found].count(True) == 1
 
 
 def test_a_later_head_of_the_same_store_is_not_replaced_by_an_earlier_one(project, folder):

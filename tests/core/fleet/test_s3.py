@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from pathlib import Path
 
 import pytest
@@ -11,48 +10,18 @@ import pytest
 from kbcore.clock import SystemClock
 from kbcore.config.user import UserSettings
 from kbcore.errors import InvalidQuery, StorageError
-from kbcore.fleet import exporting, head, local, reading
+from kbcore.fleet import head, local, reading
 from kbcore.fleet.asking import RowsQuestion
-from kbcore.fleet.exporting import ExportRequest
 from kbcore.fleet.place import UrlPlace
 from kbcore.query import Query
-from kbcore.store import branches
 from kbcore.store.pool import Machine
 from tests.support.disk.faultfs import NoSyncFs
-from tests.support.fleet import s3_server
-from tests.support.fleet.s3_server import BUCKET, SECRET, CuttingProxy
-from tests.support.repository.project import Project, req
+from tests.support.fleet.s3_server import BUCKET, SECRET, URL, CuttingProxy, use
+from tests.support.repository.fleets import export
+from tests.support.repository.project import req
 from tests.support.repository.repos import git_env
 
 MACHINE, USER = Machine(NoSyncFs(), SystemClock(), git_env()), UserSettings()
-URL = f"s3://{BUCKET}/kb"
-
-
-@pytest.fixture(scope="module")
-def server():
-    with s3_server.running() as one:
-        yield one
-
-
-@pytest.fixture
-def s3(server, monkeypatch):
-    """The server with an empty bucket, which this process reaches."""
-    server.check_rights_after(None)
-    server.reset()
-    use(monkeypatch, server.env())
-    return server
-
-
-def use(monkeypatch, env):
-    for name, value in env.items():
-        monkeypatch.setenv(name, value)
-
-
-def export(project, place, **asked):
-    request = ExportRequest(**{"repo": "acme/one", "branch": "main", **asked})
-    workspace = project.workspace()
-    store, choice, _ = branches.open_branch(workspace, None)
-    return store.read(lambda view: exporting.export(workspace, choice.branch, view, place, request))
 
 
 def ids(place, *repos):
@@ -87,24 +56,6 @@ def test_an_export_is_read_again_and_without_news_writes_nothing(project, s3):
     export(project, place)
     assert place.written[-1] == head.head_path("acme/one", "main")
     assert ids(UrlPlace(URL)) == ["REQ-1", "REQ-2"]
-
-
-def test_of_two_exports_at_once_a_whole_head_is_left(project, s3):
-    project.sync({f"docs/requirements/{n}.md": req(f"REQ-{n}") for n in range(5)})
-    found, others = [], [Project(project.root, is_new=False) for _ in range(3)]
-
-    def run(one):
-        found.append(export(one, UrlPlace(URL)))
-
-    threads = [threading.Thread(target=run, args=(one,)) for one in others]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for one in others:
-        one.close()
-    assert len(found) == 3
-    assert len(ids(UrlPlace(URL))) == 5
 
 
 def test_a_bucket_that_is_not_there_is_named_and_not_made(project, s3):

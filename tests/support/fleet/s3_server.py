@@ -14,10 +14,13 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import pytest
+
 BUCKET = "acme-kb"
+URL = f"s3://{BUCKET}/kb"
 SECRET = "topSecretKeyOfTheTests0123456789abcdefgh"
 _ENV = {
     "AWS_ACCESS_KEY_ID": "testing",
@@ -69,6 +72,12 @@ class S3Server(NamedTuple):
     def _post(self, path: str, data: bytes) -> None:
         headers = {"Content-Type": "text/plain"}
         urllib.request.urlopen(urllib.request.Request(f"{self.url}{path}", data, headers, method="POST")).close()
+
+
+def use(monkeypatch: pytest.MonkeyPatch, env: Mapping[str, str]) -> None:
+    """Have this process reach a server by these variables until the test ends."""
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
 
 
 @contextlib.contextmanager

@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from kbcore.clock import SystemClock
-from kbcore.fleet import head, reading
+from kbcore.fleet import exporting, head, reading
 from kbcore.fleet.asking import CheckQuestion, CoverageQuestion, Question, RowsQuestion
-from kbcore.fleet.exporting import ExportRequest, export
+from kbcore.fleet.exporting import Exported, ExportRequest
 from kbcore.fleet.head import FleetHead
-from kbcore.fleet.place import FolderPlace
+from kbcore.fleet.place import FolderPlace, Place
 from kbcore.fleet.reading import Member, Selection
 from kbcore.query import Query, parse_pattern, parse_where
 from kbcore.rules import ON_DEMAND
@@ -126,7 +126,7 @@ def make_fleet(root: Path, count: int, seed: int) -> Fleet:
 
 def exported(
     project: Project,
-    place: FolderPlace,
+    place: Place,
     name: str,
     branch: str = "main",
     *,
@@ -134,10 +134,15 @@ def exported(
     is_default: bool = True,
 ) -> None:
     """Export a branch, ``of`` by its name here, under the name of one; without it the one that is checked out."""
+    export(project, place, of=of, repo=name, branch=branch, is_default=is_default)
+
+
+def export(project: Project, place: Place, *, of: str | None = None, **asked: Any) -> Exported:
+    """Export a branch as ``exported``, by the members of its request, and return what was written."""
+    request = ExportRequest(**{"repo": "acme/one", "branch": "main", **asked})
     workspace = project.workspace()
     store, choice, _ = branches.open_branch(workspace, of)
-    asked = ExportRequest(name, branch, is_default=is_default)
-    store.read(lambda view: export(workspace, choice.branch, view, place, asked))
+    return store.read(lambda view: exporting.export(workspace, choice.branch, view, place, request))
 
 
 def flip_a_bit(place: Path, name: str) -> None:
