@@ -76,6 +76,10 @@ def test_programs_that_ship_have_no_findings(engine, name):
         (HEAD + ":- initialization(agent_main).\n", [("program_directive", ":- initialization(agent_main).")]),
         (main("3"), [("no_goal", "3")]),
         (main("X = 1, (X ; 'y'())"), [("no_goal", "'y'()")]),
+        (main("(p(), true ; true)"), [("no_goal", "p()")]),
+        (HEAD + "p() :- true.\n", [("type_error", "p()")]),
+        (HEAD + ":- p().\n", [("type_error", ":- p().")]),
+        (HEAD + "tool(p()) :- true.\n", [("tool_head", "tool(p())")]),
         # Unknown names
         (main("fo(1)") + "foo(1).\n", [("unknown_predicate", "fo(1)"), ("unreachable", "foo(1)")]),
         (main("maplist(fo(1), [2])"), [("unknown_predicate", "fo(1)")]),

@@ -43,6 +43,7 @@
             begin_goal/0,
             inferences_used/1,          % -Number
             check_arity/2,              % +Name, +Arity
+            without_arguments/1,        % +Term
             set_limits/3,               % +Inferences, +Characters, +Arity
             max_inferences/1,           % -Number
             max_characters/1,           % -Number
@@ -133,12 +134,21 @@ forget_typed :- forget_typed(_).
 forget_typed(Reference) :-
     forall(retract(typed(Reference, Typed)), erase(Typed)).
 
+%   `p()`: a term, and neither a goal nor a head. functor/3 and =../2 raise an error for it.
+
+without_arguments(Term) :-
+    compound(Term),
+    compound_name_arity(Term, _, 0).
+
 own_head(Head, _, _) :-
     var(Head), !,
     throw(error(instantiation_error, _)).
 own_head(Module:Head, Own, Name) :- !,
     own_module(Module, Head),
     own_head(Head, Own, Name).
+own_head(Head, _, _) :-
+    without_arguments(Head), !,
+    throw(error(type_error(callable, Head), _)).
 own_head(Head, Head, Name/Arity) :-
     callable(Head), !,
     functor(Head, Name, Arity),
@@ -243,8 +253,8 @@ body(Module:Goal, T) :- !,
     callable_module(Module, Goal, 0),
     body(Goal, T).
 body(Goal, _) :-
-    compound(Goal),
-    compound_name_arity(Goal, Name, 0), !,
+    without_arguments(Goal), !,
+    compound_name_arity(Goal, Name, 0),
     body(Name, _),                      % what is refused without the parentheses is refused by its name
     throw(error(type_error(callable, Goal), _)).
 body(Goal, T) :-

@@ -158,7 +158,8 @@ load((:- Directive), _, _, Members) :- !,
     ->  throw(error(instantiation_error, _))
     ;   directive(Directive, Members)
     ->  true
-    ;   callable(Directive)
+    ;   callable(Directive),
+        \+ without_arguments(Directive)
     ->  functor(Directive, Name, Arity),
         raise(kb_refused(Name/Arity, program_directive))
     ;   throw(error(type_error(callable, Directive), _))
@@ -253,7 +254,8 @@ tool_members(Clause, ["tool"-Tool, "inputs"-Inputs, "description"-Description]) 
         )
     ), !,
     (   callable(Call0),
-        Call0 \= _:_
+        Call0 \= _:_,
+        \+ without_arguments(Call0)
     ->  functor(Call0, Name, Arity),
         atom_string(Name, Tool),
         Inputs is max(0, Arity - 1),
@@ -272,8 +274,11 @@ main_of(Term, Names, Arguments) :-
     ->  true
     ;   Head = Term
     ),
-    callable(Head),
-    Head =.. [agent_main|Terms],
+    (   Head == agent_main
+    ->  Terms = []
+    ;   compound(Head),
+        compound_name_arguments(Head, agent_main, Terms)
+    ),
     maplist(argument_name(Names), Terms, Arguments).
 
 argument_name(Names, Term, Name) :-

@@ -136,7 +136,7 @@ send_parts(Out, At, Term, Names, Singles, Position, Start,
     split(Term, Position, Head, HeadPosition, Body, BodyPosition, Translation),
     (   callable(Head),
         Head \= _:_
-    ->  functor(Head, Functor, Given),
+    ->  name_and_arity(Head, Functor, Given),
         Arity is Given + Translation,
         atom_string(Functor, Name)
     ;   Name = "",
@@ -182,7 +182,7 @@ tool_name(Head, Name) :-
     (   compound(Head),
         compound_name_arguments(Head, tool, [Call|_]),
         callable(Call)
-    ->  functor(Call, Functor, _),
+    ->  name_and_arity(Call, Functor, _),
         atom_string(Functor, Name)
     ;   Name = json(null)
     ).
@@ -217,8 +217,11 @@ name_variable(Name=Variable, Name-Variable) :-
 %   A clause that cuts whatever it is called with: the clauses after it are never tried.
 
 always_cuts(Head, Body) :-
-    callable(Head),
-    Head =.. [Name|Arguments],
+    (   compound(Head)
+    ->  compound_name_arguments(Head, Name, Arguments)
+    ;   atom(Head),
+        Arguments = []
+    ),
     Name \== tool,
     maplist(var, Arguments),
     sort(Arguments, Different),
@@ -232,7 +235,7 @@ reaches_cut((Goal, Body)) :-
     nonvar(Goal),
     (   Goal == !
     ->  true
-    ;   functor(Goal, Name, Arity),
+    ;   name_and_arity(Goal, Name, Arity),
         memberchk(Name/Arity, [true/0, push_context/0, pop_context/0, log/1, output/1, yield/1, system/1, user/1]),
         reaches_cut(Body)
     ).
@@ -486,7 +489,7 @@ name_and_arity(Goal, Name, Arity) :-
 
 verdict_part(Module:Goal, _, _, Position, Part) :- !,
     callable(Goal),
-    functor(Goal, Name, Arity),
+    name_and_arity(Goal, Name, Arity),
     functor(Plain, Name, Arity),
     catch(( checked_goal(Module:Plain, _), fail ), Error, true),
     nonvar(Error),

@@ -310,6 +310,7 @@ described_term(unchecked, Term, "clause", Key, "") :- !,
 described_term(checked, Term, "clause", Key, Name) :-
     Term \= (:- _), !,
     (   callable(Term),
+        \+ without_arguments(Term),
         functor(Term, Functor, Arity),
         accepted(Functor, Arity, Name)
     ->  true
@@ -351,7 +352,8 @@ honoured(dynamic(Names), Kind) :-
     maplist(quoted_text, List, Texts),      % none has a line break, which is written as its escape
     atomic_list_concat([dynamic|Texts], '\n', Kind).
 honoured(Directive, _) :-
-    callable(Directive), !,
+    callable(Directive),
+    \+ without_arguments(Directive), !,
     functor(Directive, Name, Arity),
     raise(kb_refused(Name/Arity, directive)).
 honoured(Directive, _) :-
@@ -447,6 +449,7 @@ read_clause(Stream, End, Last, Name, Checked, Indicator) :-
     character_count(Stream, After),
     ( After =:= End ; After =:= End + 1 ), !,   % with the line break, which some versions of the system read
     callable(Term),
+    \+ without_arguments(Term),
     check_notation(Term),
     functor(Term, Functor, Arity),
     (   Last = Name-(Functor/Arity)
