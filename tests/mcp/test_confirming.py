@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import mcp_types as types
 import pytest
-from anyio.from_thread import start_blocking_portal
-from mcp import Client, StdioServerParameters
 
-from tests.mcp.agents import MODES, ROOT, SERVER, WAIT_S, Agent, agent, raw, server_env
+from tests.mcp.agents import MODES, WAIT_S, Agent, agent, raw
 from tests.support.repository.places import stores_at
 from tests.support.repository.project import Project
 
@@ -33,23 +29,6 @@ def confirming() -> Person:
     return Person("accept", {"confirm": True})
 
 
-@contextmanager
-def asked(project: Project, mode: str, person: Person, *options: str) -> Iterator[Agent]:
-    """Give an agent over stdio whose client asks this person."""
-    command, *arguments = SERVER
-    server = StdioServerParameters(
-        command=command, args=[*arguments, "-C", str(project.root), *options], env=server_env(), cwd=ROOT
-    )
-    info = types.Implementation(name="tester", version="1.2")
-    with start_blocking_portal() as portal:
-        client = Client(server, mode=mode, client_info=info, read_timeout_seconds=WAIT_S, elicitation_callback=person)
-        connection = portal.wrap_async_context_manager(client)
-        try:
-            yield Agent(connection.__enter__(), portal)
-        finally:
-            connection.__exit__(None, None, None)
-
-
 @pytest.fixture
 def contested(project: Project) -> Project:
     """Return a project in which record 2 cannot be undone without a loss: record 3 changed the same."""
@@ -68,7 +47,7 @@ def title(found: Agent) -> str:
 @pytest.mark.parametrize("mode", MODES)
 def test_newer_values_are_lost_only_where_a_person_confirms_it(contested, mode):
     person = confirming()
-    with asked(contested, mode, person) as found:
+    with agent(contested.root, mode=mode, person=person) as found:
         assert found.refused("kb_history", action="revert", seq=2)["code"] == "revert_conflict"
         assert person.asked == []
         assert found.call("kb_history", **FORCED)["updated"] == ["A"]
@@ -84,7 +63,7 @@ def test_newer_values_are_lost_only_where_a_person_confirms_it(contested, mode):
     ids=["decline", "cancel", "unticked", "empty"],
 )  # fmt: skip
 def test_nothing_is_written_where_the_person_does_not_confirm(contested, mode, person):
-    with asked(contested, mode, person) as found:
+    with agent(contested.root, mode=mode, person=person) as found:
         refused = found.refused("kb_history", **FORCED)
         assert (refused["code"], refused["applied"], refused["retryable"]) == ("needs_person", "no", False)
         assert "did not confirm" in refused["hint"]
@@ -104,7 +83,7 @@ def test_a_client_that_cannot_ask_is_told_so_and_how_a_person_does_it(contested,
 
 def test_nobody_is_asked_where_nothing_is_lost(contested):
     person = Person("decline")
-    with asked(contested, "legacy", person) as found:
+    with agent(contested.root, person=person) as found:
         assert found.call("kb_history", action="revert", seq=3, force=True)["applied"] is True
         assert person.asked == []
 
@@ -167,7 +146,7 @@ def journals(project: Project) -> str:
 @pytest.mark.parametrize("mode", MODES)
 def test_an_entity_is_purged_from_the_history_only_where_a_person_confirms_it(leaked, mode):
     person, call = confirming(), {"entities": [{"id": "A", "expected_version": 2}], "purge": True}
-    with asked(leaked, mode, person) as found:
+    with agent(leaked.root, mode=mode, person=person) as found:
         shown = found.call("kb_delete", **call, dry_run=True)
         assert (shown["applied"], shown["deleted"], shown["purge"]["stores"]) == (False, ["A"], 1)
         assert person.asked == []
