@@ -383,7 +383,7 @@ class View:
             return not seq or digest == self.recorded.sum
         self._fold_pending()
         found = [(sum_,) for at, sum_, _ in self._tail.recent if at == seq]
-        return (found or self.rows("select sum from record where seq = ?", [seq])) == [(digest,)]
+        return (found or self.records([seq], ["sum"])) == [(digest,)]
 
     def stated_by(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the ids of the nodes and of the links of which these files state something."""
