@@ -78,6 +78,7 @@ def test_no_repository_is_needed(kb, fleet, tmp_path):
     assert [row["repo"] for row in rows] == ["acme/pay", "acme/ship"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["table", "tsv", "jsonl", "csv", "markdown", "json"])
 def test_every_format_has_the_rows(kb, fleet, format_):
     for words in (("query",), ("coverage", "--by", "requirement"), ("sql", "select repo, id from entity")):
