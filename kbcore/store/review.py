@@ -143,9 +143,9 @@ def _with_writers(view: View, found: Sequence[Proposal], elements: Mapping[str, 
         fields[one.id] = (*fields.get(one.id, ()), _mark(one))
     marked = {key: Overwritten(key, elements[key], names) for key, names in fields.items()}
     setters = other_setters(view, _NOBODY, marked) if marked else {}
-    seqs = sorted({by.seq for each in setters.values() for by in each.values()})
-    sql = "select seq, session, source, written_at from record where seq in (select unnest(?::bigint[]))"
-    records = {row[0]: row[1:] for row in view.rows(sql, [seqs])} if seqs else {}
+    seqs = {by.seq for each in setters.values() for by in each.values()}
+    rows = view.records(seqs, ("seq", "session", "source", "written_at")) if seqs else []
+    records = {row[0]: row[1:] for row in rows}
     known = []
     for one in found:
         by = setters.get(one.id, {}).get(_mark(one))

@@ -6,6 +6,7 @@ A file that states an edge which no longer fits, or which named an entity that m
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -15,7 +16,7 @@ from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.git.file_dates import DocumentDates
 from kbcore.model.graph import CLIENT, FORMER_IDS, INDEX_SUFFIX, former_ids, former_ids_of
 from kbcore.model.read_set import NOTHING, ReadSet
-from kbcore.model.schema import Schema
+from kbcore.model.schema import Schema, is_hidden
 from kbcore.model.state import Changes, Stamp, State, StateReads
 from kbcore.process import interrupting
 from kbcore.query.former import successors
@@ -33,6 +34,7 @@ from kbcore.sync.entity_renames import Past
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.moved_symbols import is_code, moved_symbols
 from kbcore.sync.scan import FoundFile
+from kbcore.view.database import among
 from kbcore.view.sync_facts import removed_with_files, statuses_by_sync
 from kbcore.view.tables import may_lack_an_end
 from kbcore.view.view import View
@@ -338,15 +340,21 @@ def _ids_of_paths(view: View, readings: Sequence[FileReading], gone: Collection[
     targets = sorted(_named_by_path(readings) - {*(reading.path for reading in readings), *gone})
     ids: dict[str, list[str]] = {}
     if targets:
-        sql = (
-            "select path, id, text_ref is not distinct from path from node where path in (select unnest(?::varchar[])) "
-            "union select text_ref, id, true from node "
-            "where text_ref in (select unnest(?::varchar[])) and path is not null order by id"
+        condition, keyed = among(targets)
+        named = {*targets}
+        rows = view.cells(
+            "node",
+            ("id", "path", "text_ref", "type"),
+            (f"(path {condition} or text_ref {condition})", [*keyed, *keyed]),
+            lambda node: node.path in named or node.fields.get("text_ref") in named,
         )
         whole: dict[str, list[str]] = {}
-        for path, key, is_whole in view.rows(sql, [targets, targets]):
-            ids.setdefault(path, []).append(key)
-            if is_whole:
-                whole.setdefault(path, []).append(key)
+        for key, path, text_ref, type_ in sorted(rows, key=itemgetter(0)):
+            if is_hidden(type_, key):
+                continue
+            for one in sorted(named & {path, text_ref}):
+                ids.setdefault(one, []).append(key)
+                if one == text_ref:
+                    whole.setdefault(one, []).append(key)
         ids |= {path: keys for path, keys in whole.items() if len(keys) == 1}
     return ids

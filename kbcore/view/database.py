@@ -38,8 +38,6 @@ _BY_HANDLER: Final = "Query interrupted"
 _THREADS: Final = 2
 _MEMORY: Final = "select parse_formatted_bytes(current_setting('memory_limit'))"
 """Asks for the memory that DuckDB would take: a share of what the machine, or its container, has."""
-_USUAL_BYTES: Final[dict[str, int]] = {}
-"""The answer, which is the same for all databases of a process."""
 
 _CHUNK_ROWS: Final = 20_000
 _ROW_BYTES: Final = 2**20
@@ -48,11 +46,9 @@ _FILES_AT_ONCE: Final = 40
 _FEW_ROWS: Final = 4
 _MANY_ROWS: Final = 500
 _STATEMENTS: Final = 512
-"""Texts of statements whose parsed form this process keeps: parsing is a third of what a look-up by key takes, and of
-what making the tables of a view takes."""
+"""Texts of statements whose parsed form is kept."""
 _KEPT_CHARS: Final = 20_000
 """The longest text of a statement that is kept so."""
-_PARSED: Final[dict[str, list[duckdb.Statement]]] = {}
 
 
 _encode = msgspec.json.Encoder().encode
@@ -73,6 +69,43 @@ class StatementRefused(duckdb.InvalidInputException):
 
     Never shown to a user: who asked says what for.
     """
+
+
+class ProcessCache:
+    """Parsed statements and the usual memory, which are the same for all databases of a process.
+
+    It belongs to the process, not to a database, because a command runs most of its statements once: parsing is a third
+    of what a look-up by key takes, and of what making the tables of a view takes. At most ``_STATEMENTS`` texts of
+    ``_KEPT_CHARS`` characters are kept. Nothing in it depends on a database or its rows.
+    """
+
+    def __init__(self) -> None:
+        self._parsed: dict[str, list[duckdb.Statement]] = {}
+        self._usual_bytes: int | None = None
+
+    def parsed(self, sql: str, opened: duckdb.DuckDBPyConnection) -> list[duckdb.Statement]:
+        """Return the statements of a text. What it is to run on is looked up when a statement is run.
+
+        Raises: ``duckdb.ParserException``.
+        """
+        found = self._parsed.get(sql)
+        if found is None:
+            found = opened.extract_statements(sql)
+            if len(sql) > _KEPT_CHARS:
+                return found
+            if len(self._parsed) >= _STATEMENTS:
+                self._parsed.clear()
+            self._parsed[sql] = found
+        return found
+
+    def usual_bytes(self, opened: duckdb.DuckDBPyConnection) -> int:
+        """Return the memory that DuckDB would take."""
+        if self._usual_bytes is None:
+            [(self._usual_bytes,)] = Connection(opened).execute(_MEMORY).fetchall()
+        return self._usual_bytes
+
+
+_CACHE: Final = ProcessCache()
 
 
 class Connection:
@@ -100,7 +133,7 @@ class Connection:
         Raises: ``StatementTimeout``, ``interrupting.Stopped``; ``ResourceLimit`` when the database gets no more memory,
         which says nothing of a file; the other errors of DuckDB.
         """
-        parsed = self._parse(statement)
+        parsed = _CACHE.parsed(statement, self._opened)
         with interrupting.step(self.interrupt, is_cleanup=is_cleanup) as step:
             try:
                 for one in parsed:
@@ -126,7 +159,7 @@ class Connection:
 
         Its tables are looked up whenever it is run. Raises: as ``execute``.
         """
-        [statement] = self._parse(sql)
+        [statement] = _CACHE.parsed(sql, self._opened)
         with interrupting.step(self.interrupt, time_s) as step:
             try:
                 return self._opened.execute(statement, list(params)).fetchall()
@@ -134,18 +167,6 @@ class Connection:
                 if (reason := self._reason(step, error)) is error:
                     raise
                 raise reason from error
-
-    def _parse(self, sql: str) -> list[duckdb.Statement]:
-        """Return the statements of a text. What it is to run on is looked up when a statement is run."""
-        found = _PARSED.get(sql)
-        if found is None:
-            found = self._opened.extract_statements(sql)
-            if len(sql) > _KEPT_CHARS:
-                return found
-            if len(_PARSED) >= _STATEMENTS:
-                _PARSED.clear()
-            _PARSED[sql] = found
-        return found
 
     def select(
         self, sql: str, most_rows: int, *, time_s: float | None = None
@@ -311,10 +332,7 @@ def connect(room: Room) -> Connection:
     try:
         allowed = (*room.folders, *scratch.private_folders())
         folders = ", ".join(f"'{quoted(folder.rstrip('/'))}/'" for folder in allowed)
-        if _MEMORY not in _USUAL_BYTES:
-            [(_USUAL_BYTES[_MEMORY],)] = Connection(opened).execute(_MEMORY).fetchall()
-        usual_bytes = _USUAL_BYTES[_MEMORY]
-        most = [(room.memory_bytes, MEMORY), (usual_bytes, "the usual share of this machine")]
+        most = [(room.memory_bytes, MEMORY), (_CACHE.usual_bytes(opened), "the usual share of this machine")]
         most_bytes, limit = min(most + ([(space.database_bytes, f"its share of {space}")] if space else []))
         connection = Connection(opened, f" ({most_bytes // limits.MIB} MiB: {limit})")
         connection.execute(f"{NO_SHARED_SUBPLANS}; set memory_limit = '{most_bytes} bytes'")

@@ -5,8 +5,9 @@ The journal alone is read, never the view, so this is what snapshots, new views 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
@@ -21,7 +22,10 @@ from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef
 from kbcore.storage.journal import Position
 from kbcore.view.record_rows import FoldedRecord, FoldStart, fold
-from kbcore.view.tables import Rows
+
+Records = Callable[[Sequence[int], Sequence[str]], list[tuple[Any, ...]]]
+"""Returns columns of the log's rows of records: ``View.records``."""
+_PLACE: Final = ("seq", "file", "offset_bytes", "sum")
 
 
 def history_from(head: Head) -> int:
@@ -101,19 +105,18 @@ def entries(
             yield FoldedRecord(found.frame.seq, found.frame.sum, decoded, found.file, found.offset, found.length)
 
 
-def record_at(fs: Fs, directory: Path, rows: Rows, seq: int) -> Record | None:
-    """Return the record at a seq of the journal as ``rows`` of a view say where it is; None when its line was pruned.
+def record_at(fs: Fs, directory: Path, records: Records, seq: int) -> Record | None:
+    """Return the record at a seq of the journal as ``View.records`` says where it is; None when its line was pruned.
 
     Raises: what reading the journal raises.
     """
-    found = rows("select file, offset_bytes from record where seq = ?", [seq])
-    if not found or not found[0][0]:
+    rows = {at: (file, offset_bytes, sum_) for at, file, offset_bytes, sum_ in records([seq - 1, seq], _PLACE)}
+    file, offset_bytes, _ = rows.get(seq, ("", 0, ""))
+    if not file:
         return None
-    file, offset_bytes = found[0]
-    before = rows("select sum from record where seq = ?", [seq - 1])
     head = journal.read_head(fs, directory)
     bases = {part.file: part.base_hash for part in head.segments if part.first_seq == seq}
-    previous = bases.get(file) or (before[0][0] if before else head.lineage)
+    previous = bases.get(file) or (rows[seq - 1][2] if seq - 1 in rows else head.lineage)
     line = journal.read_one(fs, directory, head, Position(seq - 1, previous, file, offset_bytes))
     return record.decode(line.frame.rec, seq=seq)
 

@@ -6,6 +6,8 @@ What was pruned is not known any more.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from operator import itemgetter
+from typing import Any
 
 from kbcore.model.graph import Node
 from kbcore.model.record import SYNC
@@ -39,15 +41,15 @@ def statuses_by_sync(view: View, keys: Collection[str]) -> frozenset[str]:
     """Return those of these ids whose status, now or when they went, a sync had set; what was pruned is not known."""
     if not keys or not view.seq:
         return frozenset()
-    condition, keyed = among(sorted(keys))
-    rows = view.rows(
-        f"with version as (select id, status, version, null as ended from node where id {condition} "
-        f"union all select id, status, version, ended from node_history where id {condition}), "
-        "last as (select id, status from version "
-        "qualify row_number() over (partition by id order by ended desc nulls first) = 1), "
-        "first as (select id, coalesce(max(version.ended) filter (version.status is distinct from last.status), "
-        "min(version.version)) as seq from version join last using (id) group by id) "
-        "select id from first join record using (seq) where record.source = ?",
-        [*keyed, *keyed, SYNC],
-    )
-    return frozenset(row[0] for row in rows)
+    versions: dict[str, list[tuple[int, int, Any]]] = {
+        node.id: [(view.seq + 1, node.version, node.fields.get("status"))] for node in view.nodes(sorted(keys))
+    }
+    for key, ended, version, status in view.past("node", keys, ("id", "ended", "version", "status")):
+        versions.setdefault(key, []).append((ended, version, status))
+    set_at = {}
+    for key, found in versions.items():
+        _, _, last = max(found, key=itemgetter(0))
+        others = [ended for ended, _, status in found if status != last]
+        set_at[key] = max(others) if others else min(version for _, version, _ in found)
+    sources: dict[int, str] = dict(view.records(set_at.values(), ("seq", "source")))
+    return frozenset(key for key, seq in set_at.items() if sources.get(seq) == SYNC)

@@ -101,9 +101,14 @@ class Tail:
         return self._loaded_rows + len(self._unloaded)
 
     @property
+    def unloaded(self) -> RowBatch | None:
+        """Return all rows that came after the base, as long as no table holds any of them; else None."""
+        return None if self._loaded_rows else self._unloaded
+
+    @property
     def all_unloaded(self) -> RowBatch | None:
         """Return the rows that no table holds where the view has no others; None where something is in tables."""
-        return self._unloaded if self.is_base_empty and not self._loaded_rows else None
+        return self.unloaded if self.is_base_empty else None
 
     def empty(self, connection: database.Connection) -> None:
         """Forget everything: the base that is attached now holds it."""

@@ -27,9 +27,21 @@ from kbcore.view.database import among, quoted
 from kbcore.view.equal_texts import EqualTexts
 from kbcore.view.key_filter import CHANGESETS, LINK_ENDS, LINK_IDS, NODE_IDS, KeyFilter
 from kbcore.view.node_lookups import RowCache, SelectedNodes
-from kbcore.view.record_rows import CHUNK_RECORDS, ROW_OF, FoldedRecord, fold
+from kbcore.view.record_rows import CHUNK_RECORDS, ROW_OF, FoldedRecord, RowBatch, fold
 from kbcore.view.relations import RELATIONS
-from kbcore.view.tables import ALIASES, ELEMENTS, LINK, NODE, SOURCE, Columns, Likeness, link_of, node_of, source_of
+from kbcore.view.tables import (
+    ALIASES,
+    ELEMENTS,
+    LINK,
+    NODE,
+    SOURCE,
+    WHOLE,
+    Columns,
+    Likeness,
+    link_of,
+    node_of,
+    source_of,
+)
 from kbcore.view.tail import Tail, UnfoldedRecords
 
 if TYPE_CHECKING:
@@ -257,6 +269,51 @@ class View:
         after = [ROW_OF[table](element) for element in later.values() if element is not None and is_so(element)]
         return [*(row for row in rows if row[0] not in later), *(tuple(row[name] for name in columns) for row in after)]
 
+    def records(self, seqs: Iterable[int], columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Return columns of what the log has of these records, in no order. A record that it does not have is missing.
+
+        Raises: as ``rows``.
+        """
+        wanted = {*seqs}
+        condition = "seq in (select unnest(?::bigint[]))", [sorted(wanted)]
+        return self._logged("record", columns, condition, lambda batch: batch.records, lambda row: row["seq"] in wanted)
+
+    def past(self, table: str, keys: Iterable[str], columns: Sequence[str], *, since: int = 0) -> list[tuple[Any, ...]]:
+        """Return columns of the superseded rows of the nodes, links or sources with these keys, in no order.
+
+        With ``since`` those of versions from this one on.
+
+        Raises: as ``rows``.
+        """
+        key, wanted = ELEMENTS[table][0], {*keys}
+        condition, params = among(sorted(wanted))
+        where = f"{key} {condition} and version >= ?", [*params, since]
+
+        def is_asked_for(row: Mapping[str, Any]) -> bool:
+            return row[key] in wanted and row["version"] >= since
+
+        return self._logged(f"{table}_history", columns, where, lambda batch: batch.ended[table], is_asked_for)
+
+    def _logged(
+        self,
+        table: str,
+        columns: Sequence[str],
+        condition: tuple[str, list[Any]],
+        rows_in: Callable[[RowBatch], Iterable[Mapping[str, Any]]],
+        is_asked_for: Callable[[Mapping[str, Any]], bool],
+    ) -> list[tuple[Any, ...]]:
+        """Return columns of the rows of a table to which rows are only added, for which a condition holds.
+
+        Nothing is loaded for it: as long as no table holds what came after the base, that is looked through here.
+        """
+        self._fold_pending()
+        listed, (where, params) = ", ".join(columns), condition
+        later = self._tail.unloaded
+        if later is None:
+            return self.rows(f"select {listed} from {WHOLE.get(table, table)} where {where}", params)
+        found = self._ask_base(f"select {listed} from base.{table} where {where}", *params)
+        return [*found, *(tuple(row[name] for name in columns) for row in rows_in(later) if is_asked_for(row))]
+
     def definitions(self) -> Mapping[str, Node]:
         """Return the nodes by which the branch defines types and predicates, by id."""
         self._fold_definitions()
@@ -326,7 +383,7 @@ class View:
             return not seq or digest == self.recorded.sum
         self._fold_pending()
         found = [(sum_,) for at, sum_, _ in self._tail.recent if at == seq]
-        return (found or self.rows("select sum from record where seq = ?", [seq])) == [(digest,)]
+        return (found or self.records([seq], ["sum"])) == [(digest,)]
 
     def stated_by(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the ids of the nodes and of the links of which these files state something."""

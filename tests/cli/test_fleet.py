@@ -52,12 +52,16 @@ def test_a_place_in_a_folder_that_is_not_there_is_refused(kb, synced):
     assert not (synced / "no").exists()
 
 
-@pytest.fixture
-def fleet(kb, synced, user):
+def exported_twice(_, kb):
     for name in ("acme/pay", "acme/ship"):
-        assert kb("export", "--parquet", "place", "--repo", name).status == 0
-    user.setenv("KB_FLEET", str(synced / "place"))
-    return synced / "place"
+        kb("export", "--parquet", "place", "--repo", name)
+
+
+@pytest.fixture
+def fleet(kb, grown, user):
+    place = grown(exported_twice) / "place"
+    user.setenv("KB_FLEET", str(place))
+    return place
 
 
 def test_rules_find_what_those_of_the_repository_find(kb, fleet):
@@ -74,6 +78,7 @@ def test_no_repository_is_needed(kb, fleet, tmp_path):
     assert [row["repo"] for row in rows] == ["acme/pay", "acme/ship"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["table", "tsv", "jsonl", "csv", "markdown", "json"])
 def test_every_format_has_the_rows(kb, fleet, format_):
     for words in (("query",), ("coverage", "--by", "requirement"), ("sql", "select repo, id from entity")):
@@ -143,12 +148,10 @@ def test_a_point_must_be_a_time(kb, fleet):
     assert kb("fleet", "query", "--at", "now", "--json").json["rows"]
 
 
-@pytest.fixture
-def linked(kb, synced, user, tmp_path):
-    """Two repositories: the second one names requirements of the first, one of which is not there."""
+def exported_with_links(root, kb):
     kb("export", "--parquet", "place", "--repo", "acme/api")
     write(
-        synced,
+        root,
         {
             "docs/requirements/web.md": req("REQ-WEB", depends_on="[acme/api:REQ-1, acme/api:REQ-999]"),
             "docs/tests/web.md": document("T-WEB", title="Web", status="active", links="[acme/api:REQ-1]"),
@@ -156,8 +159,14 @@ def linked(kb, synced, user, tmp_path):
     )
     kb("sync")
     kb("export", "--parquet", "place", "--repo", "acme/web")
-    user.setenv("KB_FLEET", str(synced / "place"))
-    return synced / "place"
+
+
+@pytest.fixture
+def linked(kb, grown, user):
+    """Two repositories: the second one names requirements of the first, one of which is not there."""
+    place = grown(exported_with_links) / "place"
+    user.setenv("KB_FLEET", str(place))
+    return place
 
 
 def test_impact_names_what_depends_on_an_entity_in_other_repositories(kb, linked):

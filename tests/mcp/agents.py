@@ -19,6 +19,7 @@ import mcp_types as types
 from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
 from mcp.client import Transport
+from mcp.client.session import ElicitationFnT
 
 from kbcore.storage.layout import LOCK
 from kbcore.text.escaping import IS_DATA
@@ -123,10 +124,18 @@ def unfenced(text: str) -> str:
 
 @contextmanager
 def agent(
-    root: Path, *options: str, mode: str = "legacy", env: Mapping[str, str] | None = None, name: str = "tester"
+    root: Path,
+    *options: str,
+    mode: str = "legacy",
+    env: Mapping[str, str] | None = None,
+    name: str = "tester",
+    person: ElicitationFnT | None = None,
 ) -> Iterator[Agent]:
-    """Give an agent that speaks one of the two eras a server of its own in this process."""
-    with _connected(wired(["-C", str(root), *options], server_env(env)), mode, name) as found:
+    """Give an agent that speaks one of the two eras a server of its own in this process.
+
+    With ``person`` its client answers the questions of the server.
+    """
+    with _connected(wired(["-C", str(root), *options], server_env(env)), mode, name, person) as found:
         yield found
 
 
@@ -144,10 +153,12 @@ def spawned(
 
 
 @contextmanager
-def _connected(server: StdioServerParameters | Transport, mode: str, name: str) -> Iterator[Agent]:
+def _connected(
+    server: StdioServerParameters | Transport, mode: str, name: str, person: ElicitationFnT | None = None
+) -> Iterator[Agent]:
     info = types.Implementation(name=name, version="1.2")
     with start_blocking_portal() as portal:
-        client = Client(server, mode=mode, client_info=info, read_timeout_seconds=WAIT_S)
+        client = Client(server, mode=mode, client_info=info, read_timeout_seconds=WAIT_S, elicitation_callback=person)
         connection = portal.wrap_async_context_manager(client)
         try:
             yield Agent(connection.__enter__(), portal)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import mcp_types as types
 import msgspec
 import pytest
-from anyio.from_thread import start_blocking_portal
-from mcp import Client, StdioServerParameters
 
 from kbcore.errors import NeedsPerson, StaleBase
 from kbcore.sync.overlay import WorktreeFiles
@@ -18,7 +14,7 @@ from kbmcp.tools.argument_models import HistoryArguments
 from kbmcp.tools.call import Client as ClientName
 from kbmcp.tools.history_request import read_request
 from kbmcp.tools.undo import revert_records
-from tests.mcp.agents import MODES, ROOT, SERVER, WAIT_S, Agent, agent, direct, raw, server_env
+from tests.mcp.agents import MODES, WAIT_S, Agent, agent, direct, raw
 from tests.support.repository.places import stores_at
 from tests.support.repository.project import Project
 
@@ -40,23 +36,6 @@ def confirming() -> Person:
     return Person("accept", {"confirm": True})
 
 
-@contextmanager
-def asked(project: Project, mode: str, person: Person, *options: str) -> Iterator[Agent]:
-    """Give an agent over stdio whose client asks this person."""
-    command, *arguments = SERVER
-    server = StdioServerParameters(
-        command=command, args=[*arguments, "-C", str(project.root), *options], env=server_env(), cwd=ROOT
-    )
-    info = types.Implementation(name="tester", version="1.2")
-    with start_blocking_portal() as portal:
-        client = Client(server, mode=mode, client_info=info, read_timeout_seconds=WAIT_S, elicitation_callback=person)
-        connection = portal.wrap_async_context_manager(client)
-        try:
-            yield Agent(connection.__enter__(), portal)
-        finally:
-            connection.__exit__(None, None, None)
-
-
 @pytest.fixture
 def contested(project: Project) -> Project:
     """Return a project in which record 2 cannot be undone without a loss: record 3 changed the same."""
@@ -75,7 +54,7 @@ def title(found: Agent) -> str:
 @pytest.mark.parametrize("mode", MODES)
 def test_newer_values_are_lost_only_where_a_person_confirms_it(contested, mode):
     person = confirming()
-    with asked(contested, mode, person) as found:
+    with agent(contested.root, mode=mode, person=person) as found:
         assert found.refused("kb_history", action="revert", seq=2)["code"] == "revert_conflict"
         assert person.asked == []
         assert found.call("kb_history", **FORCED)["updated"] == ["A"]
@@ -93,7 +72,7 @@ def test_newer_values_are_lost_only_where_a_person_confirms_it(contested, mode):
     ids=["decline", "cancel", "unticked", "empty"],
 )  # fmt: skip
 def test_nothing_is_written_where_the_person_does_not_confirm(contested, mode, person):
-    with asked(contested, mode, person) as found:
+    with agent(contested.root, mode=mode, person=person) as found:
         refused = found.refused("kb_history", **FORCED)
         assert (refused["code"], refused["applied"], refused["retryable"]) == ("needs_person", "no", False)
         assert "did not confirm" in refused["hint"]
@@ -117,7 +96,7 @@ def test_a_record_between_question_and_answer_refuses_the_undo_and_stays(contest
             contested.apply(entities=[{"id": "A", "title": f"newer {len(self.asked)}"}])
             return await super().__call__(context, params)
 
-    with asked(contested, "legacy", Slow("accept", {"confirm": True})) as found:
+    with agent(contested.root, person=Slow("accept", {"confirm": True})) as found:
         refused = found.refused("kb_history", **FORCED)
         assert (refused["code"], refused["applied"]) == ("stale_base", "no")
         assert "then send the request again" in refused["hint"]
@@ -136,7 +115,7 @@ def test_another_loss_with_the_same_words_is_another_question(project):
             project.apply(entities=[{"id": "A", "title": "second", "status": "blocked"}])
             return await super().__call__(context, params)
 
-    with asked(project, "legacy", Slow("accept", {"confirm": True})) as found:
+    with agent(project.root, person=Slow("accept", {"confirm": True})) as found:
         assert found.refused("kb_history", **FORCED)["code"] == "stale_base"
         assert found.call("kb_query", ids=["A"], fields=["status"])["entities"][0]["status"] == "blocked"
 
@@ -147,7 +126,7 @@ def test_an_unrelated_record_between_question_and_answer_changes_nothing(contest
             contested.apply(entities=[{"id": "B", "type": "req", "title": "other", "status": "open"}])
             return await super().__call__(context, params)
 
-    with asked(contested, "legacy", Slow("accept", {"confirm": True})) as found:
+    with agent(contested.root, person=Slow("accept", {"confirm": True})) as found:
         assert found.call("kb_history", **FORCED)["updated"] == ["A"]
 
 
@@ -177,7 +156,7 @@ def test_a_record_after_the_last_look_refuses_the_undo_too(contested):
 
 def test_nobody_is_asked_where_nothing_is_lost(contested):
     person = Person("decline")
-    with asked(contested, "legacy", person) as found:
+    with agent(contested.root, person=person) as found:
         assert found.call("kb_history", action="revert", seq=3, force=True)["applied"] is True
         assert person.asked == []
 
@@ -240,7 +219,7 @@ def journals(project: Project) -> str:
 @pytest.mark.parametrize("mode", MODES)
 def test_an_entity_is_purged_from_the_history_only_where_a_person_confirms_it(leaked, mode):
     person, call = confirming(), {"entities": [{"id": "A", "expected_version": 2}], "purge": True}
-    with asked(leaked, mode, person) as found:
+    with agent(leaked.root, mode=mode, person=person) as found:
         shown = found.call("kb_delete", **call, dry_run=True)
         assert (shown["applied"], shown["deleted"], shown["purge"]["stores"]) == (False, ["A"], 1)
         assert person.asked == []

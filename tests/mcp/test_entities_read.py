@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kbcore.text.tokens import tokens_of
-from tests.mcp.agents import MODES, agent, raw, spawned, text_of
+from tests.mcp.agents import MODES, agent, raw, text_of
 from tests.mcp.test_subscriptions import follower
 
 
@@ -44,7 +44,7 @@ def test_a_server_without_the_five_tools_advises_none_of_them(project):
 @pytest.mark.parametrize("mode", MODES)
 def test_what_others_changed_of_what_was_read_is_said_once(project, mode):
     project.apply(entities=[entity("A"), entity("B"), entity("C")])
-    with spawned(project.root, mode=mode) as found:
+    with agent(project.root, mode=mode) as found:
         found.call("kb_query", ids=["A"])
         found.call("kb_query", context={"ids": ["B"]})
         found.call("kb_upsert", entities=[entity("A", owner="me")])

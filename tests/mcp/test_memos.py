@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbcore.text.tokens import tokens_of
-from tests.mcp.agents import MODES, agent, spawned
+from tests.mcp.agents import MODES, agent
 
 
 def note(title, **fields):
@@ -19,7 +19,7 @@ def tasks_of(found, **more):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_sentence_is_remembered_by_its_type_and_title_alone(project, mode):
-    with spawned(project.root, mode=mode) as found:
+    with agent(project.root, mode=mode) as found:
         answer = found.call("kb_upsert", entities=[note("Sessions end after 30 minutes", attributes={"file": "a.py"})])
         assert (answer["created"], answer["ids"], answer["warnings"]) == (["NOTE-1"], {"entities[0]": "NOTE-1"}, [])
         [shown] = found.call("kb_query", ids=["NOTE-1"])["entities"]

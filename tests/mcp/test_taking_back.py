@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mcp.agents import MODES, agent, spawned
+from tests.mcp.agents import MODES, agent
 from tests.support.repository.clocks import SetClock
 from tests.support.repository.project import Project
 
@@ -20,7 +20,7 @@ def ids(found):
 @pytest.mark.parametrize("mode", MODES)
 def test_an_hour_is_taken_back_by_two_calls_and_the_first_one_shows_it(project, mode):
     project.apply(entities=[entity("OTHERS")])
-    with spawned(project.root, mode=mode) as found:
+    with agent(project.root, mode=mode) as found:
         for key in ("A", "B"):
             found.call("kb_upsert", entities=[entity(key), entity("OTHERS", key)], message=key)
         shown = found.call("kb_history", action="revert", since="1h", dry_run=True)

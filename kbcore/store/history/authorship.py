@@ -26,8 +26,8 @@ from kbcore.store.history.writers import bringers, changes_stating, said_of
 from kbcore.store.planning.plan_builder import STATED, Overwritten, RecordedBy
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
-from kbcore.view.database import among
-from kbcore.view.history import LINKS, NODES, Later, Table
+from kbcore.view.history import Later
+from kbcore.view.tables import ELEMENTS, link_of, node_of
 from kbcore.view.view import View
 
 _VERSION: Final = "/[0-9][^/]*$"
@@ -128,7 +128,7 @@ def _written(
     ``STATED`` among the fields is the element itself.
     """
     seq = change.seq
-    rows = view.rows("select written_at, actor, message, changes from record where seq = ?", [seq])
+    rows = view.records([seq], ("written_at", "actor", "message", "changes"))
     at, actor, message, moved = rows[0] if rows else ("", "", "", 0)
     own = FieldWrite(seq, {} if is_deletion else fields, at or "", actor or "", message or "", is_deletion)
     by = bringers(view, [seq]).get(seq) if moved else None
@@ -172,11 +172,13 @@ def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritte
     seqs = {key: [one.before.version] for key, one in overwritten.items()}
     changed = [key for key, one in overwritten.items() if one.before.version > one.before.created_seq]
     for table, keys in _by_table(changed):
-        for key, version in _past_versions(view, table, "id, version", keys):
-            seqs[key].append(version)
-    wanted = sorted({seq for each in seqs.values() for seq in each})
-    sql = "select seq, actor, session, source, changes from record where seq in (select unnest(?::bigint[]))"
-    rows = view.rows(sql, [wanted])
+        versions_of: dict[str, list[int]] = {}
+        for key, version in view.past(table, keys, ("id", "version")):
+            versions_of.setdefault(key, []).append(version)
+        for key, past in versions_of.items():
+            seqs[key] += sorted(past, reverse=True)[:_MOST_VERSIONS]
+    wanted = {seq for each in seqs.values() for seq in each}
+    rows = view.records(wanted, ("seq", "actor", "session", "source", "changes"))
     brought = {row[0] for row in rows if row[4] and view.claims is not None}
     # Who wrote what a record brought is looked up where it matters: until then it may be anybody.
     writers = {
@@ -190,9 +192,9 @@ def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritte
     others = [key for key in overwritten if key in certain or len(seqs[key]) > _MOST_VERSIONS]
     versions = {key: [overwritten[key].before] for key in others}
     for table, keys in _by_table([key for key in others if len(seqs[key]) > 1]):
-        for row in _past_versions(view, table, table.columns, keys):
-            element = table.element(row)
-            versions[element.id].append(element)
+        for element in _past_versions(view, table, keys, min(seqs[key][-1] for key in keys)):
+            if element.version in seqs[element.id]:
+                versions[element.id].append(element)
     by_key = {}
     for key, found in versions.items():
         written = [(one, writers.get(one.version, RecordedBy(one.version))) for one in found]
@@ -221,8 +223,8 @@ def last_writers(view: View, elements: Sequence[Node | Link]) -> dict[str, LastW
 
     What a sync read in files is nobody's own statement: such an element is left out, as is one whose record is gone.
     """
-    sql = "select seq, actor, source, changes from record where seq in (select unnest(?::bigint[]))"
-    records = {row[0]: row[1:] for row in view.rows(sql, [sorted({one.version for one in elements})])}
+    rows = view.records((one.version for one in elements), ("seq", "actor", "source", "changes"))
+    records = {row[0]: row[1:] for row in rows}
     own = {seq: LastWriter(actor, source) for seq, (actor, source, _) in records.items() if actor and source != SYNC}
     found = {one.id: own[one.version] for one in elements if one.version in own}
     brought = {seq for seq, (*_, changes) in records.items() if changes} if view.claims is not None else set[int]()
@@ -258,9 +260,9 @@ def _true_writers(
 def _has_other_writer(view: View, key: str, stamp: Stamp) -> bool:
     """Tell whether any past version of an element is of another writer, however many there are."""
     [(table, _)] = _by_table([key])
-    past = f"select version from {table.name}_history where id = ?"  # noqa: S608 - parameters
-    sql = f"select distinct actor, session from record where seq in ({past})"  # noqa: S608 - as above
-    return any(_if_other(RecordedBy(0, actor or "", session or ""), stamp) for actor, session in view.rows(sql, [key]))
+    versions = [version for (version,) in view.past(table, [key], ("version",))]
+    writers = set(view.records(versions, ("actor", "session")))
+    return any(_if_other(RecordedBy(0, actor or "", session or ""), stamp) for actor, session in writers)
 
 
 def _if_other(writer: RecordedBy, stamp: Stamp) -> RecordedBy | None:
@@ -275,23 +277,20 @@ def _program(actor: str) -> str:
     return re.sub(_VERSION, "", actor)
 
 
-def _by_table(keys: Sequence[str]) -> list[tuple[Table[Any], list[str]]]:
+def _by_table(keys: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Return the tables that hold these elements, each with their ids."""
     both = (
-        (NODES, [key for key in keys if not is_link_id(key)]),
-        (LINKS, [key for key in keys if is_link_id(key)]),
+        ("node", [key for key in keys if not is_link_id(key)]),
+        ("link", [key for key in keys if is_link_id(key)]),
     )
     return [(table, found) for table, found in both if found]
 
 
-def _past_versions(view: View, table: Table[Any], columns: str, keys: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return columns of the last earlier versions of each of these elements, the newest first."""
-    condition, keyed = among(keys)
-    last = f"order by version desc limit {_MOST_VERSIONS}"
-    if len(keys) > 1:  # a window takes several times as long
-        within = f"row_number() over (partition by id order by version desc) <= {_MOST_VERSIONS}"
-        last = f"qualify {within} order by version desc"
-    return view.rows(f"select {columns} from {table.name}_history where id {condition} {last}", keyed)  # noqa: S608 - parameters
+def _past_versions(view: View, table: str, keys: Sequence[str], since: int) -> list[Node | Link]:
+    """Return the earlier versions of these elements from one on, the newest first."""
+    of_row = node_of if table == "node" else link_of
+    found = [of_row(row) for row in view.past(table, keys, [*ELEMENTS[table][1]], since=since)]
+    return sorted(found, key=lambda one: one.version, reverse=True)
 
 
 def _setter(versions: Sequence[tuple[Node | Link, RecordedBy]], name: str) -> RecordedBy:

@@ -66,4 +66,5 @@ def merge_base(view_a: View, view_b: View) -> int | None:
 def _sum(view: View, seq: int) -> str:
     if seq == 0:
         return view.basis.lineage
-    return str(view.rows("select sum from record where seq = ?", [seq])[0][0])
+    [(found,)] = view.records([seq], ["sum"])
+    return str(found)

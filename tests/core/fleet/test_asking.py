@@ -65,6 +65,7 @@ def alone(question, member):
     return report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_an_answer_is_that_of_the_single_stores(fleet, name):
     found = asked(fleet, QUESTIONS[name])

@@ -144,6 +144,7 @@ def points(project, folder):
     return len(counting.calls)
 
 
+@pytest.mark.slow
 def test_a_reader_sees_the_head_before_wherever_an_export_is_ended(project, tmp_path):
     project.sync({"docs/requirements/1.md": req("REQ-1")})
     export(project, place_of(tmp_path / "first"))

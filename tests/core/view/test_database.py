@@ -12,7 +12,7 @@ from kbcore.errors import StatementTimeout
 from kbcore.process import interrupting
 from kbcore.process.interrupting import CurrentWork, Stopped
 from kbcore.view import database, table_creation
-from kbcore.view.database import StatementRefused
+from kbcore.view.database import ProcessCache, StatementRefused
 from tests.support.views.large import SLOW
 
 
@@ -149,3 +149,18 @@ def test_what_is_made_once_is_made_again_for_another_mark(connection) -> None:
 def test_what_the_database_refuses_for_a_value_says_why(connection) -> None:
     with pytest.raises(StatementRefused, match="missing \\)"), database.explained():
         connection.rows("select regexp_matches('a', ?)", ["("])
+
+
+def test_the_parsed_statements_that_are_kept_are_bounded_in_number_and_length() -> None:
+    kept = ProcessCache()
+    with contextlib.closing(duckdb.connect()) as opened:
+        first = kept.parsed("select 0", opened)
+        assert kept.parsed("select 0", opened) is first
+        long = f"select '{'x' * 20_000}'"
+        assert kept.parsed(long, opened) is not kept.parsed(long, opened)
+        for number in range(600):
+            [statement] = kept.parsed(f"select {number}", opened)
+            assert opened.execute(statement).fetchall() == [(number,)]
+        assert kept.parsed("select 0", opened) is not first, "others took its place"
+        assert len(kept._parsed) <= 512
+        assert kept.usual_bytes(opened) == kept.usual_bytes(opened) > 0

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.view.history import LINKS, NODES, SOURCES, changes_between, changes_of, later_changes, state_at
+from kbcore.view.tables import ELEMENTS, RECORD, WHOLE
 from tests.support.generators.histories import entries_of, laws, lines_of, records, states_of
 from tests.support.views.grown import WAYS, built, grown
 
@@ -54,6 +55,37 @@ def test_a_rebuilt_view_equals_full_replay_and_says_what_changed_between_any_two
                 )
         seqs = range(len(states) - 1, 0, -2)
         assert changes_of(view, seqs) == {seq: changes_between(view, seq - 1, seq) for seq in seqs}
+
+
+@laws(15)
+@given(records(), STEPS, st.integers(0, 4))
+def test_records_and_superseded_rows_are_the_same_before_and_after_they_are_in_tables(history, steps, since) -> None:
+    entries = entries_of(history)
+    states = states_of(entries)
+    with tempfile.TemporaryDirectory() as folder, grown(entries, steps, Path(folder)) as view:
+        seqs = range(len(entries), -1, -2)
+        wanted = {
+            "node": sorted({key for state in states for key in state.nodes})[::2],
+            "link": sorted({key for state in states for key in state.links})[::2],
+            "source": sorted({key for state in states for key in state.sources})[::2],
+        }
+
+        def found() -> list[object]:
+            past = [view.past(name, keys, [*ELEMENTS[name][1], "ended"], since=since) for name, keys in wanted.items()]
+            return [sorted(map(repr, rows)) for rows in (view.records(seqs, [*RECORD]), *past)]
+
+        before = found()
+        assert before == found(), "asking loads nothing"
+        of_tables = [view.rows(f"select {', '.join(RECORD)} from record where seq in (select unnest(?))", [[*seqs]])]
+        for name, keys in wanted.items():
+            key, columns = ELEMENTS[name]
+            sql = (
+                f"select {', '.join(columns)}, ended from {WHOLE.get(f'{name}_history', f'{name}_history')} "
+                f"where {key} in (select unnest(?::varchar[])) and version >= ?"
+            )
+            of_tables.append(view.rows(sql, [keys, since]))
+        assert before == [sorted(map(repr, rows)) for rows in of_tables]
+        assert before == found()
 
 
 @laws(15)

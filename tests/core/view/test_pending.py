@@ -74,6 +74,16 @@ def test_that_nothing_ended_is_not_known_of_a_base_with_records() -> None:
         assert not view.has_ended_none("node")
 
 
+def test_records_and_superseded_rows_of_a_short_branch_are_answered_without_a_database() -> None:
+    entries = entries_of([creating(1), [PutNode(id="N-1", base=1, set={"title": "y"})]])
+    with built(entries, 0) as view:
+        view.extend(iter(entries), basis_at(entries, 2))
+        assert view.past("node", ["N-1", "N-2"], ["id", "version", "ended"]) == [("N-1", 1, 2)]
+        assert view.past("node", ["N-1"], ["id"], since=2) == []
+        assert view.records([2, 3], ["seq", "changeset_id"]) == [(2, entries[1].record.changeset_id)]
+        assert "_connection" not in vars(view)
+
+
 EDGE = StateLink(type="depends_on", from_id="N-1", to_id="N-9", base=0)
 EDGE_ID = link_id("depends_on", "", "N-1", "N-9")
 ABOUT = StateLink(type="relates_to", from_id=EDGE_ID, to_id="N-1", base=0)

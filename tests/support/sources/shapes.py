@@ -40,8 +40,9 @@ def settings(sources: list[Any]) -> str:
 def state_of(project: Project, answer: SyncAnswer) -> dict[str, Any]:
     """Return what a repository states after a first sync, in the form of ``expected.json``, without ``sources``."""
     view = project.view()
-    nodes = view.nodes([key for (key,) in view.rows("select id from node order by id")])
-    links = view.rows("select from_id, type, kind, to_id, is_resolved from link order by all")
+    nodes = view.nodes([key for (key,) in view.cells("node", ["id"], ("true", []), lambda _: True)])
+    ends = ["id", "from_id", "type", "kind", "to_id", "is_resolved"]
+    links = sorted(row[1:] for row in view.cells("link", ends, ("true", []), lambda _: True))
     stating = {node.path for node in nodes}
     codes = [(path in stating, one.code) for path, one in answer.problems]
     return {
