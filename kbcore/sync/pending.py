@@ -294,11 +294,14 @@ def _is_open(problems: str) -> bool:
 def _with_former_ids(view: View) -> set[str]:
     """Return the files with edges that may mean another end by now: at a former id, or beside a former id in use.
 
-    A client may have deleted or merged an entity since they were read.
+    A client may have deleted or merged an entity since they were read. So an edge is beside a former id as well whose
+    end is gone and had some.
     """
+    from kbcore.view.sync_facts import gone_with_former_ids  # noqa: PLC0415 - as the view, it imports duckdb
+
     holders = view.holders()
     used = {node.id for node in view.nodes(sorted(holders))}
-    ends = (holders.keys() - used).union(*(holders[key] for key in used))
+    ends = (holders.keys() - used).union(gone_with_former_ids(view), *(holders[key] for key in used))
     return {one.src for link in view.touching(sorted(ends)) for one in link.statements} - {CLIENT} if ends else set()
 
 

@@ -235,6 +235,33 @@ def test_an_edge_of_a_document_follows_an_entity_that_a_merged_branch_renamed(an
     assert ann.sync().is_idle
 
 
+def test_a_link_without_a_type_gets_one_when_a_merged_branch_brings_or_changes_its_end(ann: Clone) -> None:
+    ann.sync({"docs/requirements/REQ-1.md": req("REQ-1", links="[SCN-1, FACT-1]")})
+    ann.commit()
+    ann.begin("topic")
+    ann.add("SCN-1", type="scenario", status="active", title="One")
+    ann.add("FACT-1", type="scenario")
+    ann.switch("main")
+    ann.sync()
+    merge(ann.workspace(), "main", "topic", ann.author())
+    links = {(link.type, link.to_id) for link in ann.state().links.values() if link.from_id == "REQ-1"}
+    assert links == {("specified_by", "SCN-1"), ("specified_by", "FACT-1")}
+    assert ann.sync().is_idle
+
+
+def test_an_edge_of_a_document_is_at_the_id_that_it_names_where_a_client_deletes_what_had_it(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    ann.fact("FACT-5")
+    ann.rename("FACT-5", "FACT-7")
+    ann.sync({"docs/requirements/REQ-1.md": req("REQ-1", relates_to="FACT-5")})
+    ann.remove("FACT-7")
+    ann.commit()
+    ann.push()
+    assert targets(ann) == targets(clone("fresh")) == [("FACT-5", False)]
+    assert ann.sync().is_idle
+
+
 @pytest.mark.parametrize("how", ["revert", "rollback"])
 def test_an_undone_sync_is_a_change_of_its_own_that_reaches_all(ann: Clone, bob: Clone, how: str) -> None:
     ann.add("FACT-1", title="Later", tags=["other"])
