@@ -136,6 +136,8 @@ def _attributes(workspace: Workspace) -> Iterator[DoctorFinding]:
     if "filter" in found and found["filter"] not in _ALLOWED["filter"]:
         what += f" The filter {found['filter']} keeps their content elsewhere, or in another form."
     if line not in lines:
+        if not change_paths(workspace.repo.worktree):  # `kb share` writes the line with the first change file
+            return
         earlier = next((one for one in lines if one.rstrip() == change_file.EARLIER_ATTRIBUTES), "")
         remedy = (
             f"Replace the line `{earlier}` of {ATTRIBUTES} with `{line}`, and commit that. {shell('share')} does the"
