@@ -20,7 +20,7 @@ from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.model.claims import change_file
 from kbcore.model.redaction.target import commands
 from kbcore.share.packing import find_doubled
-from kbcore.share.state import find_state, find_whole_copies, has_changes_folder
+from kbcore.share.state import find_state, find_whole_copies, has_changes_folder, how_shared
 from kbcore.share.worktree_changes import changes_in, content_of
 from kbcore.storage.places import record_range
 from kbcore.store.branches import lost
@@ -248,7 +248,7 @@ def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
             "note",
             "changes_unshared",
             "not shared",
-            f"{shell('share')} writes {it_or_them(number)} into files.",
+            f"{how_shared(number, state.written, shell('share'))}.",
         ),
         (
             state.refused * is_on,
