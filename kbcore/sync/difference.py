@@ -98,7 +98,7 @@ def difference(  # noqa: PLR0913 - each is another part of what files and histor
     renamed, before = plan_renames(ordered, absent, state, past), state
     if renamed.ops:
         # The rest is worked out on what the renames make; an element that they make has no version yet.
-        before = State(state.nodes.values(), state.links.values(), state.sources.values())
+        before = state.copied()
         apply(before, msgspec.structs.replace(stamp, seq=0), renamed.ops)
     entities = plan_entities(
         ordered, absent, before, schema, past, absorbed=renamed.absorbed, changed=frozenset(changed)
@@ -155,7 +155,7 @@ def _claimed_ids(readings: Sequence[FileReading], claimed: Sequence[Operation]) 
 
 def _applied(state: State, stamp: Stamp, ops: Sequence[Operation]) -> State:
     """Return another state, with operations applied to it."""
-    after = State(state.nodes.values(), state.links.values(), state.sources.values())
+    after = state.copied()
     apply(after, stamp, ops)
     return after
 

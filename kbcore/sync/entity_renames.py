@@ -88,7 +88,7 @@ def plan_renames(readings: Sequence[FileReading], gone: frozenset[str], state: S
         if node is None and not any(map(state.links_of, earlier)):
             continue
         if now is state:
-            now = State(state.nodes.values(), state.links.values())
+            now = state.copied()
         if node:
             _carry_out(plan, now, rename_ops(now, node, _with_id(node, key, stated.get(key), past.begun)))
         for one in earlier:

@@ -372,12 +372,12 @@ def plan_changes(view: View, stamp: Stamp, shared: SharedChanges, project: Schem
     schema, retyped = view.schema(project) if project else None, set[str]()
 
     def plan(state: State) -> _Planned:
-        ops = shared.operations(state, _copied(state))
+        ops = shared.operations(state, state.copied())
         if schema:
             types = {one.id: one.set["type"] for one in ops if isinstance(one, PutNode) and "type" in one.set}
             retyped.update(types)
             if bare := resolve(state, types, schema):
-                after = _copied(state)
+                after = state.copied()
                 apply(after, stamp, bare)
                 ops = [*bare, *shared.operations(state, after)]
         return _Planned(tuple(ops), apply(state, stamp, ops))
@@ -387,10 +387,6 @@ def plan_changes(view: View, stamp: Stamp, shared: SharedChanges, project: Schem
         links = msgspec.structs.replace(NOTHING, touching=frozenset(retyped))
         planned, state = plan_until_stable(view, shared.reads | links, plan)
     return Draft(planned.ops, planned.changes, state.loaded)
-
-
-def _copied(state: State) -> State:
-    return State(state.nodes.values(), state.links.values(), state.sources.values())
 
 
 def newly_contested(changes: Changes) -> list[tuple[Node | Link, str]]:
