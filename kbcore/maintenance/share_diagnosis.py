@@ -20,7 +20,7 @@ from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.model.claims import change_file
 from kbcore.model.redaction.target import commands
 from kbcore.share.packing import find_doubled
-from kbcore.share.state import find_state, find_whole_copies, has_changes_folder
+from kbcore.share.state import find_state, find_whole_copies, has_changes_folder, how_shared
 from kbcore.share.worktree_changes import changes_in, content_of
 from kbcore.storage.places import record_range
 from kbcore.store.branches import lost
@@ -136,6 +136,8 @@ def _attributes(workspace: Workspace) -> Iterator[DoctorFinding]:
     if "filter" in found and found["filter"] not in _ALLOWED["filter"]:
         what += f" The filter {found['filter']} keeps their content elsewhere, or in another form."
     if line not in lines:
+        if not change_paths(workspace.repo.worktree):  # `kb share` writes the line with the first change file
+            return
         earlier = next((one for one in lines if one.rstrip() == change_file.EARLIER_ATTRIBUTES), "")
         remedy = (
             f"Replace the line `{earlier}` of {ATTRIBUTES} with `{line}`, and commit that. {shell('share')} does the"
@@ -246,7 +248,7 @@ def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
             "note",
             "changes_unshared",
             "not shared",
-            f"{shell('share')} writes {it_or_them(number)} into files.",
+            f"{how_shared(number, state.written, shell('share'))}.",
         ),
         (
             state.refused * is_on,

@@ -147,6 +147,10 @@ class State:
         for link in links:
             self.put_link(link)
 
+    def copied(self) -> State:
+        """Return another state with the same elements."""
+        return State(self.nodes.values(), self.links.values(), self.sources.values())
+
     def exists(self, end: str) -> bool:
         """Tell whether an id names a node, or a resolved link."""
         if end in self.nodes:

@@ -104,7 +104,7 @@ def take_over(
         found[:] = find(view, stamp)
         changes = ChangesInFiles({}, (), (), found, origins_of(found))
         shared = SharedChanges(store.claims(), view.recorded_seq, changes, view=view)
-        drafts.append(plan_changes(view, stamp, shared))
+        drafts.append(plan_changes(view, stamp, shared, workspace.schema))
         return drafts[-1]
 
     limits_of_store = {"limit_bytes": limits.MAX_RECORD_BYTES, "lock_wait_s": workspace.config.lock_wait_s}

@@ -60,6 +60,8 @@ class SharingState(msgspec.Struct, frozen=True):
     private: int
     withdrawn: int
     contested: int
+    written: int = 0
+    """The number of those to be shared that files of the worktree hold which no commit has."""
     whole: int = 0
     """The number of changes that files have whole although they are redacted in this clone."""
     redacted: int = 0
@@ -83,7 +85,7 @@ class SharingState(msgspec.Struct, frozen=True):
             by = [f"{number} of {actor}" for actor, number in sorted(self.unshared.items())] if with_actors else []
             named = f" ({some_of(by, _ACTORS)})" if by else ""
             number = sum(self.unshared.values())
-            said.append(f"{_are(number, 'change')} not shared{named}: {kb('share')} writes {it_or_them(number)}.")
+            said.append(f"{_are(number, 'change')} not shared{named}: {how_shared(number, self.written, kb('share'))}.")
         if self.refused and is_on:
             listed = f"{kb('share', '--list')} says why"
             them = it_or_them(self.refused)
@@ -108,6 +110,16 @@ class SharingState(msgspec.Struct, frozen=True):
                 f"{_are(self.contested, 'field')} contested: {kb('resolve')} {_SETTLES} {it_or_them(self.contested)}."
             )
         return said
+
+
+def how_shared(number: int, written: int, command: str) -> str:
+    """Return how a command and a commit share so many changes, of which files hold some already (``written``)."""
+    them = it_or_them(number)
+    if not written:
+        return f"{command} writes {them}"
+    files = "the file that holds it" if number == 1 else "the files that hold them"
+    stages = f"stages {files}" if written == number else f"writes {number - written} and stages the files of {written}"
+    return f"{command} {stages}, and a commit shares {them}"
 
 
 def has_changes_folder(workspace: Workspace) -> bool:
@@ -142,6 +154,7 @@ def find_state(workspace: Workspace, branch: str, view: View) -> SharingState | 
         private=len(found) - unshared.total() - refused,
         withdrawn=len(find_withdrawn(workspace, branch)),
         contested=contested,
+        written=sum(bool(one.file) for one in found if not one.withheld),
         whole=len(find_whole_copies(workspace, branch)) if workspace.repo.has_worktree else 0,
         redacted=number,
         redactions=redactions,

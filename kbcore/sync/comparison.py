@@ -125,7 +125,8 @@ def compare(view: View, stamp: Stamp, files: Sequence[FoundFile], ways: FileSour
         last, state = _planned(view, stamp, readings, ways, changed)
         others = unfit_elsewhere(last, state, ways.schema, read) | contested_elsewhere(last, read)
         turned = [*_moved(last, view), *_turned_paths(last)]
-        others |= {one.facts.joined for one in readings} - {"", *read}
+        others |= {one.facts.joined for one in readings} | _stating_former(last, view)
+        others -= {"", *read}
         more = ways.as_taken_in(view, others | _linked_elsewhere(view, turned, {*read, *gone}))
         if more:
             files = (*files, *more)
@@ -175,7 +176,9 @@ def _planned(
         past = _past(view, state, stated, former, paths)
         if shared and past.removed:
             past = msgspec.structs.replace(past, removed=shared.without_claimed(past.removed))
-        past = msgspec.structs.replace(past, begun=begun, dates=dates(state), released=released, holders=holders)
+        past = msgspec.structs.replace(
+            past, begun=begun, dates=dates(state), released=released, holders=holders, has_changes=shared is not None
+        )
         return difference(
             readings,
             gone,
@@ -281,6 +284,14 @@ def _moved(found: Difference, view: View) -> list[str]:
         holders = view.holders()
         moved += [holder for key in sorted(turned) for holder in holders.get(key, ())]
     return moved
+
+
+def _stating_former(found: Difference, view: View) -> set[str]:
+    """Return the files that state a former id which a change of a client gives to an entity: it is left out then."""
+    new = {one.key for one in found.changes.nodes if one.before is None and one.after and not one.after.path}
+    holders = view.holders() if new else {}
+    keys = sorted({holder for key in new & holders.keys() for holder in holders[key]})
+    return {node.owners[FORMER_IDS] for node in view.nodes(keys) if FORMER_IDS in node.owners} if keys else set()
 
 
 def _turned_paths(found: Difference) -> list[str]:

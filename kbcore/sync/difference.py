@@ -98,7 +98,7 @@ def difference(  # noqa: PLR0913 - each is another part of what files and histor
     renamed, before = plan_renames(ordered, absent, state, past), state
     if renamed.ops:
         # The rest is worked out on what the renames make; an element that they make has no version yet.
-        before = State(state.nodes.values(), state.links.values(), state.sources.values())
+        before = state.copied()
         apply(before, msgspec.structs.replace(stamp, seq=0), renamed.ops)
     entities = plan_entities(
         ordered, absent, before, schema, past, absorbed=renamed.absorbed, changed=frozenset(changed)
@@ -120,6 +120,19 @@ def difference(  # noqa: PLR0913 - each is another part of what files and histor
     if of_changes is not None:
         after = _applied(state, stamp, ops)
         claimed = of_changes(state, after)
+        if not past.claimed and (ids := _claimed_ids(ordered, claimed)):
+            past = msgspec.structs.replace(past, claimed=ids)
+            return difference(
+                readings,
+                gone,
+                state,
+                schema,
+                stamp,
+                ids_of_path=ids_of_path,
+                past=past,
+                changed=changed,
+                of_changes=of_changes,
+            )
         if later := _with_claims(around, ordered, past, after, stamp=stamp, claimed=claimed):
             ops, problems = planned(later)
             claimed = of_changes(state, _applied(state, stamp, ops))
@@ -133,9 +146,16 @@ def ends_named(readings: Sequence[FileReading]) -> set[str]:
     return {end for one in readings for link in one.facts.links if not link.is_path for end in ends_of(link)}
 
 
+def _claimed_ids(readings: Sequence[FileReading], claimed: Sequence[Operation]) -> dict[str, bool]:
+    """Return the ids that files name as former ones and that changes of clients give (True) or take away."""
+    former = {key for one in readings for entity in one.facts.entities for key in former_ids_of(entity.fields)}
+    there = {op.id: type(op) is PutNode for op in claimed if isinstance(op, PutNode | DropNode)} if former else {}
+    return {key: there[key] for key in sorted(former & there.keys())}
+
+
 def _applied(state: State, stamp: Stamp, ops: Sequence[Operation]) -> State:
     """Return another state, with operations applied to it."""
-    after = State(state.nodes.values(), state.links.values(), state.sources.values())
+    after = state.copied()
     apply(after, stamp, ops)
     return after
 

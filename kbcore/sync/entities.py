@@ -62,24 +62,30 @@ class _IdHolders:
         claims: Mapping[str, str],
         lost: Mapping[str, AbstractSet[str]],
         state: State,
-        renamed: Mapping[str, str],
+        past: Past,
     ) -> None:
         self._claims = claims
         self._lost = lost
         self._nodes = state.nodes
-        self._renamed = renamed
+        self._renamed = past.renamed
+        self._claimed = past.claimed
+
+    def file_of(self, former: str) -> str:
+        """Return the file that states the entity with a former id, "" for none: what only clients gave is no reason."""
+        node = self._nodes.get(self._renamed.get(former, ""))
+        return node.path if node and node.id != former else ""
 
     def other(self, key: str, former: str) -> str:
         """Return who has a former id that a file states of an entity, "" where no other entity has."""
-        node = self._nodes.get(former)
+        node = self._nodes.get(former) if self._claimed.get(former, True) else None
         if former == key:
             return ""
+        if self._claimed.get(former):
+            return f"is the id of another entity{_in_file(self._claims.get(former, ''))}"
         if node and (former in self._claims or node.path not in self._lost.get(former, ())):
             return f"is the id of another entity{_in_file(self._claims.get(former, node.path))}"
         holder = self._renamed.get(former, "")
-        if holder and holder != key:
-            there = self._nodes.get(holder)
-            path = self._claims.get(holder, there.path if there else "")
+        if holder != key and (path := self._claims.get(holder) or self.file_of(former)):
             return f"is a former id of {in_quotes(holder)}{_in_file(path)}"
         if former in self._claims and not holder:
             return f"is the id of another entity{_in_file(self._claims[former])}"
@@ -107,7 +113,7 @@ def plan_entities(
     held = HeldBack(readings)
     claims = claims_of(readings, gone, state, held)
     lost = lost_owners(readings, gone, state, claims, held)
-    holders = _IdHolders(claims, lost, state, past.renamed)
+    holders = _IdHolders(claims, lost, state, past)
     plan = EntityPlan([], {}, {}, held, [], [], holders, absorbed or {})
     stated_by = {key: claims[key] for key in claims if key in state.nodes}
     others = []
@@ -117,7 +123,7 @@ def plan_entities(
         for entity in [one for one in reading.facts.entities if not one.is_part]:
             if claims[entity.id] != reading.path:
                 others.append((reading, entity))
-            elif past.renamed.get(entity.id, entity.id) != entity.id and entity.id not in state.nodes:
+            elif entity.id not in state.nodes and holders.file_of(entity.id):
                 message = f"The id {in_quotes(entity.id)} is a former id of {in_quotes(past.renamed[entity.id])}."
                 hint = "Choose another id; until then it is left out."
                 problem = FileProblem(entity.line, FORMER, message, hint, id=entity.id)

@@ -37,6 +37,10 @@ class Past(msgspec.Struct, frozen=True):
     released: Mapping[str, str] = {}
     holders: Mapping[str, Sequence[str]] = {}
     """The entities of the records that have a former id which these files name, in the order of ids."""
+    has_changes: bool = False
+    """Changes of clients say what holds of an entity that has an earlier id again: nothing stated of the later one."""
+    claimed: Mapping[str, bool] = {}
+    """Whether an id that these files name as a former one is that of an entity after the changes of clients."""
 
 
 class RenamePlan(msgspec.Struct):
@@ -64,7 +68,8 @@ def plan_renames(readings: Sequence[FileReading], gone: frozenset[str], state: S
         return plan
     stated = {one.id: one for reading in readings for one in reading.facts.entities}
     path_of = {one.id: reading.path for reading in readings for one in reading.facts.entities}
-    before = {former: key for key, node in going.items() if not node.is_of_code for former in former_ids(node)}
+    undone = () if past.has_changes else going.items()
+    before = {former: key for key, node in undone if not node.is_of_code for former in former_ids(node)}
     begun = {one.new: one.old for one in past.begun}
     now = state
     for key in dict.fromkeys((*stated, *begun)):
@@ -83,7 +88,7 @@ def plan_renames(readings: Sequence[FileReading], gone: frozenset[str], state: S
         if node is None and not any(map(state.links_of, earlier)):
             continue
         if now is state:
-            now = State(state.nodes.values(), state.links.values())
+            now = state.copied()
         if node:
             _carry_out(plan, now, rename_ops(now, node, _with_id(node, key, stated.get(key), past.begun)))
         for one in earlier:

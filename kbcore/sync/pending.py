@@ -24,7 +24,7 @@ from kbcore.extract.settings import EDGE_NAMES
 from kbcore.extract.sources.extractor import NAME as SOURCES
 from kbcore.git import staging
 from kbcore.ids import path_text
-from kbcore.model.graph import CLIENT, SourceFile
+from kbcore.model.graph import CLIENT, FORMER_IDS, SourceFile
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
 from kbcore.sync.active_extractors import SETTINGS, as_defined, for_documents, wanted_and_faults
@@ -294,12 +294,18 @@ def _is_open(problems: str) -> bool:
 def _with_former_ids(view: View) -> set[str]:
     """Return the files with edges that may mean another end by now: at a former id, or beside a former id in use.
 
-    A client may have deleted or merged an entity since they were read.
+    A client may have deleted or merged an entity since they were read. So an edge is beside a former id as well whose
+    end is gone and had some. A file that states a former id in use is read too: it is left out then.
     """
+    from kbcore.view.sync_facts import gone_with_former_ids  # noqa: PLC0415 - as the view, it imports duckdb
+
     holders = view.holders()
     used = {node.id for node in view.nodes(sorted(holders))}
-    ends = (holders.keys() - used).union(*(holders[key] for key in used))
-    return {one.src for link in view.touching(sorted(ends)) for one in link.statements} - {CLIENT} if ends else set()
+    having = {holder for key in used for holder in holders[key]}
+    stating = {node.owners[FORMER_IDS] for node in view.nodes(sorted(having)) if FORMER_IDS in node.owners}
+    ends = (holders.keys() - used).union(gone_with_former_ids(view), having)
+    linking = {one.src for link in view.touching(sorted(ends)) for one in link.statements} if ends else set[str]()
+    return (stating | linking) - {CLIENT}
 
 
 def _note_idle_globs(wants: Sequence[ActiveExtractor], scan: Scan) -> None:

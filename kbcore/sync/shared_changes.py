@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kbcore.errors.remedies import kb
+from kbcore.model.bare_links import resolve
 from kbcore.model.claims.change import AddMember, Change, SetField, fields_redacted, union
 from kbcore.model.claims.fold import Documents, Edge, Entity, FoldedClaims, fold
 from kbcore.model.claims.operations import ClaimOperations, contested_names
@@ -21,9 +22,10 @@ from kbcore.model.content import confirmed_content
 from kbcore.model.folding import apply
 from kbcore.model.graph import FORMER_IDS, Link, Node, SourceFile, contested_note, former_ids
 from kbcore.model.read_set import NOTHING, ReadSet
-from kbcore.model.record import ChangeOperation, ConfirmLink, DropNode, LeaveChange, Operation, TakeChange
+from kbcore.model.record import ChangeOperation, ConfirmLink, DropNode, LeaveChange, Operation, PutNode, TakeChange
 from kbcore.model.redaction.changes import without
 from kbcore.model.redaction.target import commands
+from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Draft, Stamp, State
 from kbcore.text.wording import it_or_them, pluralize, some_of
 from kbcore.view.claim_index import ClaimIndex, WrittenAt
@@ -362,15 +364,28 @@ def _without(node: Node, names: Collection[str]) -> Node:
     return msgspec.structs.replace(node, fields=kept)
 
 
-def plan_changes(view: View, stamp: Stamp, shared: SharedChanges) -> Draft:
-    """Return the draft of changes that come into the state of a view, and of nothing else."""
+def plan_changes(view: View, stamp: Stamp, shared: SharedChanges, project: Schema | None = None) -> Draft:
+    """Return the draft of changes that come into the state of a view.
+
+    With the schema of the ``project``, links without a type get the edge that they mean then.
+    """
+    schema, retyped = view.schema(project) if project else None, set[str]()
 
     def plan(state: State) -> _Planned:
-        after = State(state.nodes.values(), state.links.values(), state.sources.values())
-        ops = tuple(shared.operations(state, after))
-        return _Planned(ops, apply(state, stamp, ops))
+        ops = shared.operations(state, state.copied())
+        if schema:
+            types = {one.id: one.set["type"] for one in ops if isinstance(one, PutNode) and "type" in one.set}
+            retyped.update(types)
+            if bare := resolve(state, types, schema):
+                after = state.copied()
+                apply(after, stamp, bare)
+                ops = [*bare, *shared.operations(state, after)]
+        return _Planned(tuple(ops), apply(state, stamp, ops))
 
     planned, state = plan_until_stable(view, shared.reads, plan)
+    if retyped - state.loaded.touching:
+        links = msgspec.structs.replace(NOTHING, touching=frozenset(retyped))
+        planned, state = plan_until_stable(view, shared.reads | links, plan)
     return Draft(planned.ops, planned.changes, state.loaded)
 
 

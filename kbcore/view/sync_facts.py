@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
-from kbcore.model.graph import Node
+from kbcore.model.graph import FORMER_KEY, Node
 from kbcore.model.record import SYNC
 from kbcore.view.database import among
 from kbcore.view.tables import ELEMENTS, node_of
 from kbcore.view.view import View
+
+_FORMER: Final = f'"{FORMER_KEY}"'
+_GONE: Final = """
+select distinct id from any_node_history where contains(attributes, ?) and id not in (select id from any_node)
+"""
 
 
 def removed_with_files(view: View, keys: Iterable[str] | None = None) -> dict[str, Node]:
@@ -35,6 +40,13 @@ def removed_with_files(view: View, keys: Iterable[str] | None = None) -> dict[st
     )
     found = map(node_of, rows)
     return {node.id: node for node in found if node.owners}
+
+
+def gone_with_former_ids(view: View) -> list[str]:
+    """Return the ids that no entity has now, and that one had which had former ids."""
+    if not view.seq or view.has_ended_none("node"):
+        return []
+    return [row[0] for row in view.rows(_GONE, [_FORMER])]
 
 
 def statuses_by_sync(view: View, keys: Collection[str]) -> frozenset[str]:

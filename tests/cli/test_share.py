@@ -355,6 +355,14 @@ def test_the_status_says_what_is_not_shared_by_actor_from_when_sharing_is_on(kb,
     assert "2 changes are not shared (2 of ann): `kb share` writes them." in out
     assert "1 change is not shared, because no file may hold it: `kb share --list` says why." in out
     assert "2 changes are not shared: `kb share` writes them." in kb("prime").out
+    kb("share")
+    assert kb("status", "--json").json["sharing"]["written"] == 2
+    stages = "`kb share` stages the files that hold them, and a commit shares them."
+    assert f"2 changes are not shared (2 of ann): {stages}" in kb("status").out
+    assert stages in kb("doctor").out
+    apply("ann", {"id": "S-4", **SYMBOL})
+    both = "`kb share` writes 1 and stages the files of 2, and a commit shares them."
+    assert f"3 changes are not shared (3 of ann): {both}" in kb("status").out
 
 
 def test_after_sharing_was_turned_off_the_files_stay_and_hold(kb, synced, apply):

@@ -50,6 +50,11 @@ def test_where_nothing_is_shared_nothing_is_found_and_no_index_is_made(kb, synce
     assert not list(caches_at(synced).rglob("claims.db"))
 
 
+def test_where_sharing_begins_nothing_is_wrong_with_attributes_that_the_first_file_comes_with(kb, synced):
+    kb("config", "set", "share.mode", "auto")
+    assert {code: one["severity"] for code, one in found_in(kb).items()} == {"changes_shared": "ok"}
+
+
 def test_where_all_is_shared_all_is_well(kb, shared):
     found = found_in(kb)
     assert {one["severity"] for one in found.values()} == {"ok"}

@@ -65,6 +65,7 @@ def test_the_head_has_the_numbers(sharing):
         assert actor == sharing.workspace().changes("main").read(lambda index, seq: index.unshared(seq))[0].change.actor
         assert shown == {
             "mode": "ask", "unshared": 2, "refused": 0, "private": 0, "withdrawn": 0, "contested": 0,
+            "written": 0,
             "whole": 0,
             "redacted": 0,
             "redactions": [],

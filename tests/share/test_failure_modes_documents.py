@@ -11,6 +11,7 @@ import pytest
 
 from kbcore.checks.introduced.since import check_since
 from kbcore.checks.introduced.staged import check_staged
+from kbcore.model.graph import former_ids
 from kbcore.share.merging import merge
 from kbcore.store import branches
 from kbcore.store.answers import Outcome
@@ -233,6 +234,114 @@ def test_an_edge_of_a_document_follows_an_entity_that_a_merged_branch_renamed(an
     ann.sync()
     assert targets(ann) == [("FACT-7", True)]
     assert ann.sync().is_idle
+
+
+def test_a_link_without_a_type_gets_one_when_a_merged_branch_brings_or_changes_its_end(ann: Clone) -> None:
+    ann.sync({"docs/requirements/REQ-1.md": req("REQ-1", links="[SCN-1, FACT-1]")})
+    ann.commit()
+    ann.begin("topic")
+    ann.add("SCN-1", type="scenario", status="active", title="One")
+    ann.add("FACT-1", type="scenario")
+    ann.switch("main")
+    ann.sync()
+    merge(ann.workspace(), "main", "topic", ann.author())
+    links = {(link.type, link.to_id) for link in ann.state().links.values() if link.from_id == "REQ-1"}
+    assert links == {("specified_by", "SCN-1"), ("specified_by", "FACT-1")}
+    assert ann.sync().is_idle
+
+
+def test_an_edge_of_a_document_is_at_the_id_that_it_names_where_a_client_deletes_what_had_it(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    ann.fact("FACT-5")
+    ann.rename("FACT-5", "FACT-7")
+    ann.sync({"docs/requirements/REQ-1.md": req("REQ-1", relates_to="FACT-5")})
+    ann.remove("FACT-7")
+    ann.commit()
+    ann.push()
+    assert targets(ann) == targets(clone("fresh")) == [("FACT-5", False)]
+    assert ann.sync().is_idle
+
+
+def _former(clone: Clone) -> dict[str, list[str]]:
+    """Return the ids that each entity had before, as it is recorded."""
+    return {key: [*former_ids(node)] for key, node in clone.state().nodes.items() if key != "FACT-1"}
+
+
+@pytest.mark.parametrize("is_first", ["change", "document"])
+def test_a_former_id_of_a_document_is_left_out_while_a_change_gives_it_to_an_entity(
+    clone: Callable[..., Clone], is_first: str
+) -> None:
+    ann, bob = clone("ann"), clone("bob")
+    bob.write({"docs/requirements/REQ-1.md": req("REQ-1", former_ids="[FACT-2]")})
+    if is_first == "document":
+        bob.sync()
+    ann.fact("FACT-2")
+    for one in (ann, bob):
+        one.commit()
+    ann.pull("--no-rebase", "../bob", "main")
+    ann.push()
+    bob.pull()
+    fresh = clone("fresh")
+    for one in (ann, bob, fresh):
+        one.sync()
+        assert _former(one) == {"REQ-1": [], "REQ-2": [], "FACT-2": []}, one.actor
+    ann.remove("FACT-2")
+    ann.commit()
+    ann.push()
+    for one in (ann, bob, fresh, clone("later")):
+        one.pull()
+        one.sync()
+        assert _former(one) == {"REQ-1": ["FACT-2"], "REQ-2": []}, one.actor
+
+
+@pytest.mark.parametrize("merges", [True, False])
+def test_a_former_id_of_a_document_is_left_out_where_a_merged_branch_has_an_entity_with_it(
+    ann: Clone, *, merges: bool
+) -> None:
+    ann.sync({"docs/requirements/REQ-1.md": req("REQ-1")})
+    ann.commit()
+    ann.begin("topic")
+    ann.fact("FACT-2")
+    ann.switch("main")
+    ann.sync({"docs/requirements/REQ-1.md": req("REQ-1", former_ids="[FACT-2]")})
+    if merges:
+        merge(ann.workspace(), "main", "topic", ann.author())
+    ann.sync()
+    assert _former(ann)["REQ-1"] == ([] if merges else ["FACT-2"])
+    assert ann.sync().is_idle
+
+
+def test_a_document_may_state_ids_that_only_changes_gave_before(ann: Clone, clone: Callable[..., Clone]) -> None:
+    for old, new in (("REQ-8", "FACT-8"), ("REQ-9", "FACT-9")):
+        ann.fact(old)
+        ann.rename(old, new)
+    ann.commit()
+    ann.sync({"docs/requirements/REQ-9.md": req("REQ-9", former_ids="[REQ-8]")})
+    ann.commit()
+    ann.push()
+    for one in (ann, clone("fresh")):
+        former = {"REQ-1": [], "REQ-2": [], "REQ-9": ["REQ-8"], "FACT-8": ["REQ-8"], "FACT-9": ["REQ-9"]}
+        assert _former(one) == former, one.actor
+
+
+def test_what_changes_state_of_a_later_id_waits_when_a_document_has_its_id_of_before_again(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    ann.sync({"docs/requirements/REQ-1.md": req("REQ-5", former_ids="[REQ-1]")})
+    ann.add("REQ-5", attributes={"later": 1})
+    ann.link("REQ-5", "REQ-2")
+    ann.commit()
+    assert ann.state().nodes["REQ-5"].fields["attributes.note"] == "as agreed"
+    ann.sync({"docs/requirements/REQ-1.md": req("REQ-1")})
+    ann.commit()
+    ann.push()
+    hold(ann)
+    assert ann.facts() == clone("fresh").facts()
+    node = ann.state().nodes["REQ-1"]
+    assert (node.fields["attributes.note"], "attributes.later" in node.fields) == ("as agreed", False)
+    ann.sync({"docs/requirements/REQ-1.md": req("REQ-5", former_ids="[REQ-1]")})
+    assert ann.state().nodes["REQ-5"].fields["attributes.later"] == 1
 
 
 @pytest.mark.parametrize("how", ["revert", "rollback"])

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kbcore.extract.changes import is_change_file, is_pack
-from kbcore.model.claims.change import Change
+from kbcore.model.claims.change import Change, Create, Rename
 from kbcore.model.claims.fold import ABSENT, DELETED, fold
 from kbcore.model.claims.subjects import ids_in
 from kbcore.model.graph import CONTESTED, Link, Node, nested
@@ -94,7 +94,8 @@ def made_by_both(
     if not made_there:
         return []
     own = {one.change.id: ("", one.change) for one in index.unshared(seq)} | here
-    made_here = _made(change for key, (_, change) in own.items() if key not in files)
+    new_here = [change for key, (_, change) in own.items() if key not in files]
+    made_here = _made(new_here) if any(_gives(one, made_there.keys()) for one in new_here) else {}
     nodes = {node.id: node for node in view.nodes(sorted(made_there.keys() & (made_here.keys() | {*documented})))}
     return [
         SharedId(
@@ -112,6 +113,14 @@ def made_by_both(
 def _by_change(*sides: Mapping[str, Sequence[Change]]) -> dict[str, tuple[str, Change]]:
     """Return the file and the change, by the id of the change."""
     return {change.id: (path, change) for side in sides for path, changes in side.items() for change in changes}
+
+
+def _gives(change: Change, ids: Collection[str]) -> bool:
+    """Tell whether a change gives one of these ids to an entity."""
+    return any(
+        (type(claim) is Create and claim.id in ids) or (type(claim) is Rename and claim.now in ids)
+        for claim in change.claims
+    )
 
 
 def _made(changes: Iterable[Change]) -> dict[str, tuple[str, Any]]:

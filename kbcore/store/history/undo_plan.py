@@ -128,7 +128,7 @@ def operations(view: View, found: Restoration, stamp: Stamp, schema: Schema, sin
     nodes, links = frozenset(found.nodes), frozenset(found.links)
 
     def plan(state: State) -> _Planned:
-        after = _copied(state)
+        after = state.copied()
         changes = apply(after, stamp, ops)
         retyped = _changed_types(changes)
         bare = resolve(after, retyped, schema)
@@ -136,7 +136,7 @@ def operations(view: View, found: Restoration, stamp: Stamp, schema: Schema, sin
             bare = resolve(after, retyped, schema, keeps=_as_before(view, after, bare, (since - 1, found.names)))
         if not bare:
             return _Planned(ops, changes, after)
-        after, all_ops = _copied(state), (*ops, *(_on(state, op) for op in bare))
+        after, all_ops = state.copied(), (*ops, *(_on(state, op) for op in bare))
         return _Planned(all_ops, apply(after, stamp, all_ops), after)
 
     planned, state = plan_until_stable(view, needs(ops) | ReadSet(nodes, links, nodes | links, frozenset()), plan)
@@ -166,10 +166,6 @@ class _Planned(msgspec.Struct, frozen=True):
     ops: tuple[Operation, ...]
     changes: Changes
     after: State
-
-
-def _copied(state: State) -> State:
-    return State(state.nodes.values(), state.links.values(), state.sources.values())
 
 
 def _changed_types(changes: Changes) -> dict[str, str | None]:

@@ -132,6 +132,8 @@ def test_a_forced_revert_puts_every_field_of_an_entity_back_that_the_record_chan
             return
         seq = data.draw(st.integers(1, head))
         changes, then = changes_at(made.view(), seq), now(made)
+        if not (changes.nodes or changes.links):
+            return  # it only noted files, and is refused
         state = reverted(made, seq, force=True)
         for change in changes.nodes:
             before, after = node_units(change.before), node_units(change.after)
