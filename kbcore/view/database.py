@@ -43,8 +43,8 @@ _USUAL_BYTES: Final[dict[str, int]] = {}
 
 _CHUNK_ROWS: Final = 20_000
 _ROW_BYTES: Final = 2**20
-_FILES_AT_ONCE: Final = 40
-"""Files of ``RowFiles``, of some hundred rows each, whose rows are in memory together."""
+_FILES_AT_ONCE: Final = 20
+"""Files of ``RowFiles``, of a thousand rows each, whose rows are in memory together."""
 _FEW_ROWS: Final = 4
 _MANY_ROWS: Final = 500
 _SMALL_LIST: Final = 64
