@@ -136,12 +136,20 @@ class _Watched:
             self._peak_bytes = max(self._peak_bytes, sum(map(_resident_bytes, _family(self._pid))))
 
 
-def _family(pid: int) -> list[int]:
-    """Return a process and its descendants."""
+def _family(pid: int, of_parent: bytes = b"") -> list[int]:
+    """Return a process and its descendants, without those that have not begun their program.
+
+    Between fork and exec a child has the words of its parent (``of_parent``), and the very same memory.
+    """
+    words = b""
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    if words and words == of_parent:
+        return []
     found = [pid]
     for listed in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
-            found += [one for child in listed.read_text(encoding="ascii").split() for one in _family(int(child))]
+            found += [one for child in listed.read_text(encoding="ascii").split() for one in _family(int(child), words)]
     return found
 
 

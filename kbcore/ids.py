@@ -180,7 +180,7 @@ def path_text(path: str | bytes) -> str:
     Bytes of a name that are no UTF-8 are written out as escapes.
     """
     text = path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else path
-    return text.encode("utf-8", "backslashreplace").decode()
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def is_misspelled(text: str) -> bool:

@@ -335,3 +335,11 @@ def test_a_fleet_is_measured_at_each_size(tmp_path):
     lines = [line for line in out.getvalue().splitlines() if line.startswith("|")]
     assert len(lines) == 2 + 2 * (1 + len(fleet.QUESTIONS))
     assert list(tmp_path.iterdir()) == [], "a run removes what it made"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of children is read from /proc")
+def test_memory_of_a_child_that_has_not_begun_its_program_counts_once(tmp_path):
+    held_mib = 100
+    script = f"import os, time\nheld = os.urandom({held_mib} << 20)\npid = os.fork()\ntime.sleep(0.5)\n"
+    sample = process([sys.executable, "-c", script], cwd=tmp_path, env={}, with_children=True)
+    assert held_mib < (sample.peak_bytes or 0) / 2**20 < 2 * held_mib

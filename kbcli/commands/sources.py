@@ -31,7 +31,7 @@ def list_(ctx: typer.Context, *, format_: Format = "text") -> None:
 
     session = _session(ctx, format_)
     opened = session.open_to_read()
-    found = opened.store.read(lambda view: list_sources(opened.workspace, view))
+    found, seq = opened.store.read(lambda view: (list_sources(opened.workspace, view), view.seq))
     output = session.output
     if output.is_json:
         output.document({"branch": opened.branch, **msgspec.to_builtins(found)})
@@ -42,6 +42,8 @@ def list_(ctx: typer.Context, *, format_: Format = "text") -> None:
     ]
     head = ("NAME", "SETTING", "FILES", "ENTITIES", "PROBLEMS", "GLOBS")
     output.stream(f"{line}\n" for line in output.list_lines(head, [_shown(row) for row in rows]))
+    if not seq and any(one.files for one in found.sources):
+        output.note("Nothing is recorded of these files yet: `kb sync` reads them.")
     if said := possible_line(found.uncovered):
         output.note(said)
 

@@ -27,8 +27,7 @@ _MAPPING_LINE: Final = re.compile(r"[A-Za-z_][\w .-]*:(?:[ \t]|$)|[ \t]+\S|-[ \t
 _FIELD_LINE: Final = re.compile(
     r"(?:id|title|type|status|owner|priority|severity|tags|links|attributes)[ \t]*:(?:[ \t]|$)", re.IGNORECASE
 )
-SECOND: Final = re.compile(r"^---[ \t]*\n[A-Za-z_#]", re.MULTILINE)
-"""A sign of a body with a second block."""
+_SECOND: Final = re.compile(r"^---[ \t]*\n[A-Za-z_#]", re.MULTILINE)
 
 _KEY_LINE: Final = re.compile(r"[A-Za-z_][\w .-]*:(?:[ \t]|$)", re.MULTILINE)
 
@@ -115,6 +114,12 @@ def _misplaced(text: str) -> tuple[FileProblem, ...]:
     message = f"the `---` in line {line} does not begin front matter: it is not the first line of the file"
     hint = "Move comments and blank lines below the closing `---` line."
     return (FileProblem(line, "misplaced_front_matter", message, hint, "warning"),)
+
+
+def may_have_second(body: str) -> bool:
+    """Tell whether a body has the signs of a second block."""
+    # Few bodies have such a line, and a plain search finds none in a tenth of the time.
+    return "---" in body and _SECOND.search(body) is not None
 
 
 def second_block(lines: Iterable[tuple[int, str]]) -> FileProblem | None:

@@ -33,6 +33,8 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|[/\\]{2}")
 _MARKDOWN_LINK: Final = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*+\])*+\]\(\s*+<?+([^()<>\s]++)>?+[^()]*+\)")
 _WIKILINK: Final = re.compile(r"!?\[\[([^\[\]|]+)(?:\|[^\[\]]*)?\]\]")
 _ID_WORD: Final = re.compile(r"""[^\s,;|<>(){}"'`]+""")
+_PLAIN_ID: Final = re.compile(r"[\w-]+")
+"""What can be neither a link, a URL nor a path, as most targets are."""
 _DOCUMENT: Final = re.compile(r"\.(?:md|markdown)\Z", re.IGNORECASE)
 _TEXT: Final = re.compile(r"\.(?:md|markdown|rst)\Z", re.IGNORECASE)
 _TARGET_KEYS: Final = ("target", "to", "id")
@@ -213,6 +215,8 @@ def words(text: str) -> list[str]:
 
 def parse_target(text: str, path: str) -> LinkTarget:
     """Return what a target, as typed in the document at ``path``, leads to; ``fault`` if it leads nowhere."""
+    if _PLAIN_ID.fullmatch(text):
+        return LinkTarget(text, fault=check_id(text) or "")
     wiki = _WIKILINK.fullmatch(text)
     marked = _MARKDOWN_LINK.fullmatch(text)
     if wiki:

@@ -70,7 +70,7 @@ def read(source: SourceFile, settings_: Mapping[str, Any]) -> Facts:
         above = document.body.split("\n")[: max(0, torn[0].line - document.body_line)]
         document = msgspec.structs.replace(document, body="\n".join(above), is_whole=False)
     problems = [*decoded.problems, *torn, *document.problems, *tree.problems]
-    if front is not None and frontmatter.SECOND.search(document.body):
+    if front is not None and frontmatter.may_have_second(document.body):
         second = frontmatter.second_block(prose.prose_lines(document.body, document.body_line))
         problems += [second] if second else []
     facts = _facts(_Draft(source, settings_, document, tree, problems))
@@ -196,9 +196,10 @@ def _outline(draft: _Draft) -> prose.BodyOutline | None:
     has_title = isinstance(draft.stated("title")[0], str)
     has_status = draft.stated("status")[1] > 0
     body = draft.document.body
-    is_superseding = any(word in body for word in _SUPERSEDING)
-    needs_sections = ((is_superseding or not has_status) and any(heading in body for heading in _STATUS_HEADINGS)) or (
-        is_superseding and any(heading in body for heading in _LINKS_HEADINGS)
+    has = body.__contains__
+    is_superseding = has("uper") and any(map(has, _SUPERSEDING))
+    needs_sections = ((is_superseding or not has_status) and any(map(has, _STATUS_HEADINGS))) or (
+        is_superseding and any(map(has, _LINKS_HEADINGS))
     )
     if has_title and has_status and not needs_sections:
         return None

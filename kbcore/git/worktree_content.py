@@ -53,7 +53,8 @@ def read(place: str, kind: FileKind = DOCUMENT) -> tuple[bytes, os.stat_result]:
         about = os.fstat(file)
         _check(about, kind)
         data = os.read(file, about.st_size + 1)
-        while more := os.read(file, _CHUNK_BYTES):
+        # One byte more was asked for: a file that gave as many as it has is at its end.
+        while len(data) != about.st_size and (more := os.read(file, _CHUNK_BYTES)):
             data += more
     finally:
         os.close(file)

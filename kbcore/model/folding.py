@@ -97,7 +97,7 @@ def _put(state: State, stamp: Stamp, op: PutNode, before: _Before) -> None:
         del fields["name"]
         owners.pop("name", None)
     stated = {name: fields.pop(name) for name in STAMPS if name in fields}
-    if old is not None and owners == old.owners and _is_same(op, fields, old.fields) and _holds(old, stated):
+    if old is not None and _holds(old, stated) and owners == old.owners and _is_same(op, fields, old.fields):
         return
     kept = {name: getattr(old, name) for name in ("updated_at", "source") if name in owners} if old else {}
     state.nodes[op.id] = Node(

@@ -266,6 +266,8 @@ def vocabulary_of(ops: Iterable[Operation], *, restores: bool = False) -> int:
 
 
 def _is_new(op: Operation) -> bool:
+    if type(op) is PutNode or type(op) is StateLink:
+        return False
     if isinstance(op, ConfirmLink):
         return bool(op.seen)
     return isinstance(op, ChangeOperation) or (isinstance(op, ReadSource) and any(one.values for one in op.problems))

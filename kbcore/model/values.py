@@ -17,6 +17,7 @@ _URL: Final = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*)://|mailto:)\S+", re.IGNO
 _SCRIPTS: Final = frozenset({"javascript", "vbscript", "data"})
 """Schemes whose URLs run or hold what whoever opens them did not ask for."""
 _ROOTED: Final = re.compile(r"[/\\]|[A-Za-z]:[/\\]")
+_TEXT_ONLY: Final = frozenset({str})
 _LARGEST_EXACT: Final = 2**63 - 1
 _SHORT_CHARS: Final = limits.MAX_TEXT_BYTES // 8
 """As many characters are within the limit whatever they are, escaped or not; a printable one is no NUL and no half of
@@ -111,11 +112,11 @@ def field_problem(name: str, value: Any) -> ValueFault | None:
 
 
 def _list_problem(value: Any) -> ValueFault | None:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+    if not isinstance(value, list) or not _TEXT_ONLY.issuperset(map(type, value)):
         return ValueFault("wrong_type", "must be a list of text", 'For example ["auth", "needs review"].')
     if len(value) > limits.MAX_TAGS:
         return ValueFault("too_long", f"has {len(value)} entries; the limit is {limits.MAX_TAGS}")
-    return value_problem(value)
+    return None if is_short("".join(value)) else value_problem(value)
 
 
 def meaning_problem(name: str, value: Any) -> ValueFault | None:

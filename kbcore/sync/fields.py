@@ -10,7 +10,7 @@ from kbcore.extract.facts import StatedEntity
 from kbcore.model import verdict
 from kbcore.model.graph import CORE_FIELDS, Node
 from kbcore.model.schema import Attribute, EntityType, attribute_problem
-from kbcore.model.values import field_problem, normal_time, value_problem
+from kbcore.model.values import field_problem, is_short, normal_time, value_problem
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,400}")
 """Longer ones are beyond every number of the other kind as well."""
@@ -76,11 +76,14 @@ def _value(name: str, stated: Any, definition: EntityType) -> tuple[Any, str]:
     """Return the value to keep for what a file typed, or what is wrong with it."""
     if name == "status" and isinstance(stated, str):
         stated = _without_remark(stated, definition.statuses)
-    if name in CORE_FIELDS:
+    kind = CORE_FIELDS.get(name)
+    if kind == "text" and type(stated) is str and stated and is_short(stated) and not stated.isspace():
+        return stated, ""  # as most values are: nothing can be wrong with it
+    if kind is not None:
         fault = field_problem(name, stated)
         if fault:
             return None, fault.message
-        return (normal_time(stated) if CORE_FIELDS[name] == "time" else stated), ""
+        return (normal_time(stated) if kind == "time" else stated), ""
     declared = definition.attributes.get(name.removeprefix("attributes.")) if name.startswith("attributes.") else None
     value = _typed(declared, stated) if declared else stated
     fault = value_problem(value)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -39,6 +40,8 @@ _MOST_BY_KEY: Final = 1000
 """For more files, all lines are read at once."""
 _MOST_LATER: Final = 1000
 """Of more files that later commits touched, the lines are written again."""
+_REMEMBERED: Final = 4096
+"""Dates whose texts are remembered: a commit often brings many files."""
 
 Lookup = Callable[[str], FileDates | None]
 
@@ -256,6 +259,7 @@ def _read_later(workspace: Workspace, base: str) -> _Later:
     return later if later and is_usable else _Later(_FORMAT, base, base, DateChanges())
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _shown(dates: FileDates) -> DocumentDates:
     created, updated = (text_of(datetime.fromtimestamp(at, UTC)) for at in (dates.created_s, dates.updated_s))
     return DocumentDates(created, updated, dates.author)

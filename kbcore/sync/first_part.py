@@ -78,14 +78,15 @@ def plan_part(
     ids_of_path = {path: entities.ids(path) for path in paths}
     state = State(_others(readings, entities, ids_of_path))
     found = difference(readings, (), state, schema, stamp, ids_of_path=ids_of_path, past=Past(dates=dates))
-    puts = [op for op in found.ops if isinstance(op, PutNode)]
-    stated = [op for op in found.ops if isinstance(op, StateLink)]
-    sources = [op for op in found.ops if isinstance(op, ReadSource)]
+    ops: dict[type, list[Any]] = {PutNode: [], StateLink: [], ReadSource: []}
+    for op in found.ops:
+        ops.setdefault(type(op), []).append(op)
+    puts, stated, sources, *others = ops.values()
     nodes = [change.after for change in found.changes.nodes if change.after]
     links = [change.after for change in found.changes.links if change.after]
     read = [change.after for change in found.changes.sources if change.after]
     is_plain = (
-        len(puts) + len(stated) + len(sources) == len(found.ops)
+        not others
         and not any(is_link_id(end) for op in stated for end in (op.from_id, op.to_id))
         and all(_is_plain(reading) for reading in readings)
         and entities.are_kept(nodes)

@@ -359,15 +359,17 @@ class _Looking:
         for path, entry, want, entity_type in _taken(listed):
             interrupting.check()
             blank = self._blank(path, want, entity_type)
-            file = self._look(blank, entry) if blank is not None else None
-            if blank is None or file is None:
+            if blank is None:
                 continue
             number = numbers.get(blank.wanted.mark, -1)
+            file = self._look(blank, entry, number)
+            if file is None:
+                continue
             if number < 0 or is_change_file(blank.path):
                 self._add_content(blank, file, self._read(blank, file))
                 continue
             self._result.files[blank.path] = blank  # it keeps its place in the order
-            chunk.append((blank, msgspec.structs.replace(file, extractor=number)))
+            chunk.append((blank, file))
             if len(chunk) == at_once:
                 yield self._job(chunk)
                 chunk = []
@@ -388,8 +390,8 @@ class _Looking:
         self._result.files[name] = misnamed(blank)
         return None
 
-    def _look(self, blank: FoundFile, entry: Entry) -> FileToRead | None:
-        """Return how a file is to be read; None where it is added without that, or is gone."""
+    def _look(self, blank: FoundFile, entry: Entry, number: int = -1) -> FileToRead | None:
+        """Return how a file is to be read, by the extractor with a number; None where it is added without, or gone."""
         path, known = blank.path, self._known
         try:
             about = entry.stat(follow_symlinks=True)
@@ -408,7 +410,7 @@ class _Looking:
             self._result.files[path] = _unchanged(blank, stamp, known)
             return None
         same = recorded[0] if recorded[1] == blank.wanted.mark else ""
-        return FileToRead(path, os.fsencode(entry.path), blank.type, -1, entry.is_symlink(), same)
+        return FileToRead(path, os.fsencode(entry.path), blank.type, number, entry.is_symlink(), same)
 
     def _read(self, blank: FoundFile, file: FileToRead) -> FileContent:
         wanted = blank.wanted

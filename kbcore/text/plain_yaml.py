@@ -35,6 +35,8 @@ _LINE: Final = re.compile(
 
 _IN_FLOW: Final = rf"[^{_NEVER} ,:?\[\]{{}}]++"
 _WORD: Final = re.compile(rf"{_FIRST}(?:{_IN_FLOW})?(?: ++{_IN_FLOW})*+")
+_WORDS: Final = re.compile(rf"\[ *{_WORD.pattern}(?: *, *{_WORD.pattern})* *\]")
+"""A list of words, as most tags are."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -73,6 +75,10 @@ def _value(quoted: str, flow: str, line: int, places: dict[int, Any]) -> Any:
 
 def _flow(text: str, line: int, places: dict[int, Any]) -> Any:
     """Return the content of brackets on one line; None unless it is JSON as soon as its words are put in quotes."""
+    if _WORDS.fullmatch(text):
+        words = [word.strip(" ") for word in text[1:-1].split(",")]
+        places[id(words)] = [line] * len(words)
+        return words
     keys = text.count(":")
     if keys != text.count(": ") or text.count("[") + text.count("{") >= limits.MAX_DEPTH:
         return None

@@ -41,8 +41,8 @@ _MEMORY: Final = "select parse_formatted_bytes(current_setting('memory_limit'))"
 
 _CHUNK_ROWS: Final = 20_000
 _ROW_BYTES: Final = 2**20
-_FILES_AT_ONCE: Final = 40
-"""Files of ``RowFiles``, of some hundred rows each, whose rows are in memory together."""
+_FILES_AT_ONCE: Final = 20
+"""Files of ``RowFiles``, of a thousand rows each, whose rows are in memory together."""
 _FEW_ROWS: Final = 4
 _MANY_ROWS: Final = 500
 _STATEMENTS: Final = 512

@@ -207,8 +207,11 @@ def test_source_code_beside_what_a_package_manager_wrote_is_read_alone(kb, root)
 def test_sources_lists_what_is_read_and_what_is_not(kb, decisions):
     kb("init", "--no-hooks", "--yes")
     write(decisions, {"notes/a.md": "# A\n"})
+    unread = "Nothing is recorded of these files yet: `kb sync` reads them."
+    assert unread in kb("sources").err
     kb("sync")
     ran = kb("sources")
+    assert unread not in ran.err
     assert ran.out.splitlines()[1].split("\t")[:4] == ["adr-tools", "sources[0]", "3", "3"]
     assert "1 .md file in notes" in ran.err
     answer = kb("sources", "list", "--format", "json").json

@@ -39,12 +39,13 @@ def check_sources(spot: ConfigNode | None) -> tuple[list[dict[str, Any]], Types,
         return found, types, edges
     for entry in entries:
         before = len(entry.problems)
-        types += _check_source(entry)
+        named = _check_source(entry)
+        types += named[0]
+        edges += named[1]
         if len(entry.problems) == before:
             whole = resolved(entry.value)
             check_globs(entry, whole, found)
             found.append(whole)
-            edges += _edges_of(entry.members())
     return found, types, edges
 
 
@@ -54,16 +55,20 @@ def resolved(entry: Mapping[str, Any]) -> dict[str, Any]:
     return merged(profiles.read(name)["source"] if name else {}, entry)
 
 
-def _check_source(spot: ConfigNode) -> Types:
-    """Keep what is wrong with one entry; return the types that it names."""
+def _check_source(spot: ConfigNode) -> tuple[Types, Edges]:
+    """Keep what is wrong with one entry; return the types and edges that its sound settings name."""
     before = len(spot.problems)
     members = spot.known_members({*_SOURCE, *_STATED}, "setting of a source")
     types: Types = []
+    edges: Edges = []
     for key, member in members.items():
+        known = len(spot.problems)
         types += {**_SOURCE, **_STATED}[key](member) or []
+        if len(spot.problems) == known:
+            edges += _edges_of({key: member})
     profile = members.get("profile")
     if not isinstance(spot.value, dict) or (profile is not None and profile.value not in profiles.NAMES):
-        return types
+        return types, edges
     plain = {**(profiles.read(profile.value)["source"] if profile else {}), **spot.value}
     if not plain.get("glob"):
         spot.wrong("missing_key", "A source needs `glob`: which files it reads.", 'For example "docs/rfcs/*.md".')
@@ -71,12 +76,12 @@ def _check_source(spot: ConfigNode) -> Types:
         if not plain.get(key) and not (key == "type" and plain.get("parts")):
             spot.wrong("missing_key", f"A source needs `{key}`: {why}.", "Add it, or name a `profile` that has it.")
     if len(spot.problems) > before:
-        return types
+        return types, edges
     whole = resolved(spot.value)
     if whole.get("with"):
         _check_companion(spot, whole)
     check_effects(members, whole)
-    return types
+    return types, edges
 
 
 def _edges_of(members: Mapping[str, ConfigNode]) -> Edges:

@@ -64,6 +64,8 @@ def shape(tree: TextTree, value: Any) -> Any:
 @example("a: b\n  - c\n")
 @example("a: [b, c: d]\n")
 @example("a: {b: c, b: d}\n")
+@example("a: [b c ,d,  e:f]\nb: [ (g), +h ]\nc: [i, ]\nd: [j k,\u00a0l]\n")
+@example("a: [b ,c,d e ]\nb: [0x1, ~, 1.10]\n")
 def test_what_is_read_without_the_library_is_what_the_library_reads(text: str) -> None:
     found = plain_yaml.read(text, 2)
     if found is not None:

@@ -26,6 +26,16 @@ def refused(entry: Any) -> list[tuple[str, str]]:
     return [(one.path, one.code) for one in caught.value.details]
 
 
+def test_an_edge_that_there_is_not_is_reported_beside_other_faults_of_its_entry() -> None:
+    text = json.dumps({"sources": [GOOD | {"glob": 5, "links": {"requires": {"edge": "depend_on"}}}]})
+    with pytest.raises(InvalidConfig) as caught:
+        checked_config(read_config(text, "config.json"), NameSources(tuple, dict, tuple, tuple))
+    assert [(one.path, one.code) for one in caught.value.details] == [
+        ("$.sources[0].glob", "wrong_type"),
+        ("$.sources[0].links.requires.edge", "unknown_edge"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "path", "code"),
     [
