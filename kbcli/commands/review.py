@@ -53,8 +53,9 @@ def run(
     """
     import msgspec
 
+    from kbcli.messages.options import OPTIONS, placed
     from kbcore.store.history.log import missing
-    from kbcore.store.review import ProposalFilter, check_reviewer, decision, find_proposals
+    from kbcore.store.review import ProposalFilter, check_reviewer, check_types, decision, find_proposals
 
     wanted = ProposalFilter(tuple(ids or ()), tuple(seq or ()), tuple(type_ or ()), actor, session_)
     _check(accept=accept, reject=reject, is_all=all_, is_narrowed=bool(wanted), interactive=interactive)
@@ -63,6 +64,7 @@ def run(
     opened = session.open(dry_run=dry_run) if decides else session.open_to_read()
 
     def find(view: View) -> tuple[int, list[Proposal]]:
+        check_types(wanted, view.schema(opened.workspace.schema))
         present = view.renamed(wanted.ids)
         named = tuple(present.get(one, one) for one in wanted.ids)
         known = {one.id for one in view.nodes(named)} | {one.id for one in view.links(named)}
@@ -71,7 +73,8 @@ def run(
                 raise missing(view, one)
         return view.recorded_seq, find_proposals(view, msgspec.structs.replace(wanted, ids=named))
 
-    head, found = opened.store.read(find)
+    with placed(session.output, OPTIONS):
+        head, found = opened.store.read(find)
     if not decides:
         _list(session, opened, head, found)
         return

@@ -12,18 +12,21 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
-from kbcore.errors import LimitExceeded, ReviewRequired
+from kbcore.errors import LimitExceeded, Problem, ReviewRequired
 from kbcore.errors.remedies import kb
 from kbcore.model.changeset import Changeset, EdgeDelete, EntityDelete, digest_of, parse
 from kbcore.model.graph import OBJECT_FIELDS, Link, Node, is_proposed, is_proposed_mark, proposed_mark, proposed_values
 from kbcore.model.proposals import ANY, DELETED, ELEMENT, KEY
+from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp
+from kbcore.query import refuse
 from kbcore.store.history.authorship import other_setters
 from kbcore.store.planning.findings import STATED, Overwritten
 from kbcore.store.proposing import may_accept
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean
 from kbcore.view.view import View
 
 _NOBODY: Final = Stamp(0, "", "\0", "")
@@ -107,6 +110,17 @@ class ProposalFilter(msgspec.Struct, frozen=True):
 
 
 ALL: Final = ProposalFilter()
+
+
+def check_types(wanted: ProposalFilter, schema: Schema) -> None:
+    """Refuse types of entities and edges that do not exist. Raises: ``InvalidQuery`` with every problem."""
+    known = sorted({*schema.entities, *schema.edges})
+    problems = [
+        Problem("$.type", "unknown_type", f"There is no type {in_quotes(name)}.", did_you_mean(name, known))
+        for name in wanted.types
+        if name not in known
+    ]
+    refuse(problems)
 
 
 def find_proposals(view: View, wanted: ProposalFilter = ALL) -> list[Proposal]:

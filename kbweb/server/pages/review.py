@@ -9,11 +9,11 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.model.proposals import DELETED, ELEMENT
-from kbcore.store.review import Proposal, ProposalFilter, find_proposals
+from kbcore.store.review import Proposal, ProposalFilter, check_types, find_proposals
 from kbcore.view.view import View
 from kbweb.contents import changed_fields
 from kbweb.server.asked import Asked
-from kbweb.server.pages.page import MAX_OFFSET, Ask, Page, Table
+from kbweb.server.pages.page import MAX_OFFSET, Ask, Page, Table, schema_of
 from kbweb.server.reading import State
 
 FILTERS: Final = ("actor", "session", "type", "record", "id")
@@ -41,9 +41,10 @@ def name_of(one: Proposal) -> str:
 
 
 def review(ask: Ask, state: State) -> Page:
-    """Return what is proposed, by actor and record."""
+    """Return what is proposed, by actor and record. Raises: ``InvalidQuery`` for a type that does not exist."""
     all_of = find_proposals(state.view)
     wanted = wanted_by(state.view, ask.asked)
+    check_types(wanted, schema_of(state))
     chosen = sorted(filter(wanted.means, all_of), key=lambda one: one.by)  # those of an actor stay the earliest first
     rows = chosen[ask.offset : ask.offset + ask.limit]
     groups = [
