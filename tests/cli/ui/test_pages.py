@@ -18,6 +18,10 @@ from urllib.parse import quote
 
 import pytest
 
+from kbcore.errors import LimitExceeded
+from kbcore.limits import MAX_PAGE_ROWS
+from kbweb.server import exports
+from kbweb.server.pages.page import Page, Table
 from kbweb.server.reading import Place, Reader
 from tests.support.processes.cli import environment, program, write
 from tests.support.processes.explorer import Explorer
@@ -341,6 +345,28 @@ def test_an_export_has_all_rows_whichever_part_is_shown(models, tmp_path):
     assert [row[0] for row in csv.reader(io.StringIO(of_entities))] == ["id", *(one["id"] for one in many)]
     for text in (of_record, of_changes):
         assert {one["of"] for one in json.loads(text)} == {one["id"] for one in many}
+
+
+@pytest.mark.slow
+def test_an_export_has_more_rows_than_one_answer_of_a_query(models, tmp_path):
+    root = shutil.copytree(models / "synced", tmp_path / "repo", symlinks=True)
+    ids = [f"N-{number:05}" for number in range(MAX_PAGE_ROWS + 50)]
+    for part in (ids[:MAX_PAGE_ROWS], ids[MAX_PAGE_ROWS:]):
+        apply(root, *({"id": one, "type": "component", "title": "N", "status": "active"} for one in part))
+    with Explorer(root) as explorer:
+        found = explorer.get("/entities?type=component&format=csv").text
+        of_changes = explorer.get("/changes?from=1&to=3&format=csv").text
+
+    assert [row[0] for row in csv.reader(io.StringIO(found))] == ["id", *ids]
+    assert {row[1] for row in csv.reader(io.StringIO(of_changes))} == {"of", *ids}
+
+
+def test_an_export_of_too_many_rows_is_refused_not_cut(monkeypatch):
+    monkeypatch.setattr(exports, "MAX_EXPORT_ROWS", 2)
+    rows = [("a",), ("b",), ("c",)]
+    with pytest.raises(LimitExceeded, match="more than 2 rows"):
+        exports.exported(Page("x", "X", {}, Table(("id",), rows)), "csv")
+    assert exports.exported(Page("x", "X", {}, Table(("id",), rows[:2])), "csv") == b"id\na\nb\n"
 
 
 def test_the_warnings_of_a_revert_name_commands_as_they_are_typed(models, tmp_path):
