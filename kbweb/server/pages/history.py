@@ -108,13 +108,12 @@ def element_name(one: Mapping[str, Any]) -> str:
     return str(one["id"])
 
 
-def activity(_: Ask, state: State) -> Page:
+def activity(ask: Ask, state: State) -> Page:
     """Return who wrote how much, and when."""
-    found = read_activity(state.recorded, state.seq)
+    found, total = read_activity(state.recorded, state.seq, ask.limit, ask.offset)
     names = ("actor", "source", "records", "first_at", "last_at", "last_seq", "created", "updated", "deleted", "edges")
-    return Page(
-        "activity", "Activity", {"writers": found}, Table(names, [msgspec.structs.astuple(one) for one in found])
-    )
+    table = Table(names, [msgspec.structs.astuple(one) for one in found])
+    return Page("activity", "Activity", {"writers": found, "total": total}, table)
 
 
 def preview(ask: Ask, state: State) -> Page:
