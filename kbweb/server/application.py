@@ -247,7 +247,7 @@ class Explorer:
             "message": error.message_for(writes=writes),
             "details": [
                 {
-                    "path": "" if one.path == "$" else one.path,
+                    "path": one.path.removeprefix("$").removeprefix("."),
                     "message": "" if error.says_first and at == 0 else one.message,
                     "hint": "" if one.hint == hint else one.hint,
                 }
