@@ -51,11 +51,15 @@ def run(
     rule, and is kept out of what hooks give to agents, until somebody accepts it. A decision is a record like
     others: `kb log` shows it, and `kb revert` takes it back.
     """
-    import msgspec
-
     from kbcli.messages.options import OPTIONS, placed
-    from kbcore.store.history.log import missing
-    from kbcore.store.review import ProposalFilter, check_reviewer, check_types, decision, find_proposals
+    from kbcore.store.review import (
+        ProposalFilter,
+        check_reviewer,
+        check_types,
+        decision,
+        find_proposals,
+        with_present_names,
+    )
 
     wanted = ProposalFilter(tuple(ids or ()), tuple(seq or ()), tuple(type_ or ()), actor, session_)
     _check(accept=accept, reject=reject, is_all=all_, is_narrowed=bool(wanted), interactive=interactive)
@@ -65,13 +69,7 @@ def run(
 
     def find(view: View) -> tuple[int, list[Proposal]]:
         check_types(wanted, view.schema(opened.workspace.schema))
-        present = view.renamed(wanted.ids)
-        named = tuple(present.get(one, one) for one in wanted.ids)
-        known = {one.id for one in view.nodes(named)} | {one.id for one in view.links(named)}
-        for one in named:
-            if one not in known:
-                raise missing(view, one)
-        return view.recorded_seq, find_proposals(view, msgspec.structs.replace(wanted, ids=named))
+        return view.recorded_seq, find_proposals(view, with_present_names(view, wanted))
 
     with placed(session.output, OPTIONS):
         head, found = opened.store.read(find)

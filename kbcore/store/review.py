@@ -21,6 +21,7 @@ from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp
 from kbcore.query import refuse
 from kbcore.store.history.authorship import other_setters
+from kbcore.store.history.log import missing
 from kbcore.store.planning.findings import STATED, Overwritten
 from kbcore.store.proposing import may_accept
 from kbcore.store.workspace import Workspace
@@ -121,6 +122,17 @@ def check_types(wanted: ProposalFilter, schema: Schema) -> None:
         if name not in known
     ]
     refuse(problems)
+
+
+def with_present_names(view: View, wanted: ProposalFilter) -> ProposalFilter:
+    """Return a filter whose ids are those of now. Raises: ``NotFound`` for one that no entity or edge has."""
+    present = view.renamed(wanted.ids) if wanted.ids else {}
+    named = tuple(present.get(one, one) for one in wanted.ids)
+    known = {one.id for one in view.nodes(named)} | {one.id for one in view.links(named)} if named else set()
+    for one in named:
+        if one not in known:
+            raise missing(view, one)
+    return msgspec.structs.replace(wanted, ids=named)
 
 
 def find_proposals(view: View, wanted: ProposalFilter = ALL) -> list[Proposal]:

@@ -100,7 +100,7 @@ def test_filters_are_those_of_kb_review(models, root, query, expected):
         assert explorer.get(f"/review?{query}").status == 200
 
 
-def test_a_type_that_does_not_exist_is_refused_with_those_that_do(root):
+def test_a_type_or_an_id_that_does_not_exist_is_refused_with_those_that_do(root):
     with Explorer(root) as explorer:
         unknown, near = explorer.get("/review?type=zzz"), explorer.get("/review?type=verified_bi")
         assert (unknown.status, near.status) == (400, 400)
@@ -108,6 +108,8 @@ def test_a_type_that_does_not_exist_is_refused_with_those_that_do(root):
         assert all(one in unknown.main for one in ("Known: ", " adr, ", " verified_by, "))
         assert "Did you mean &#39;verified_by&#39;?" in near.main
         assert "0 of 4 proposals" in explorer.get("/review?type=flag").main
+        gone = explorer.get("/review?id=REQ-8")
+        assert (gone.status, "REQ-9" in gone.main) == (404, True)
 
 
 def test_what_is_ticked_is_accepted_or_rejected_by_one_record(root):
@@ -127,6 +129,14 @@ def test_what_is_ticked_is_accepted_or_rejected_by_one_record(root):
     records = json.loads(kb(root, "--json", "log"))["records"]
     assert [one["message"] for one in records[:3]] == ["reject T-<b>", "reject deleted of REQ-9", "yes"]
     assert records[0]["actor"] == "tester"
+
+
+def test_after_the_deletion_of_what_a_page_is_about_is_accepted_the_page_is_about_all(root):
+    with Explorer(root, "--write") as explorer:
+        [removal] = names_of(explorer, "?id=REQ-9&actor=agent-1")
+        done = post(explorer, "/review", action="accept", chosen=removal, seq=5, id="REQ-9", actor="agent-1")
+        assert (done.status, done.headers["location"]) == (303, f"{explorer.base}/review?actor=agent-1")
+        assert "2 of 2 proposals" in explorer.get("/review?actor=agent-1").main
 
 
 def test_a_decision_on_an_earlier_state_or_by_who_may_not_is_refused(root):
