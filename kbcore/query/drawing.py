@@ -46,6 +46,7 @@ _STYLE: Final = (
     "<style>.edges path{fill:none;stroke:#5b6470}marker path{fill:#5b6470}rect{fill:#f4f6f8;stroke:#5b6470}"
     ".start rect{stroke:#0b57c2;stroke-width:3}.retired rect{stroke-dasharray:4 3}"
     ".edges .proposed,.proposed rect{stroke:#7a5200;stroke-dasharray:2 3}"
+    ".start.retired rect{stroke-dasharray:10 5}"
     "text{font:12px system-ui,sans-serif;text-anchor:middle;fill:#5b6470}"
     "text:first-of-type{fill:#1a1d21;font-weight:600}"
     ".legend text{fill:#5b6470;font-weight:400;text-anchor:start}</style>"

@@ -65,6 +65,7 @@ def test_what_is_only_proposed_or_retired_is_marked_and_a_line_below_says_how():
     left, top, width, height = map(float, str(root.get("viewBox")).split())
     assert all(left <= float(one.get("x", "")) < left + width - 100 for one in legend)
     assert all(top < float(one.get("y", "")) <= top + height for one in legend)
+    assert ".start.retired rect{stroke-dasharray" in text  # a thick line with short dashes looks dotted
     assert "legend" not in svg(plain, "", lambda _: "", "all")
 
 
