@@ -256,7 +256,7 @@ def test_commands_in_sentences_are_code(kb, synced):
 def test_what_does_not_fit_is_left_out_in_steps_and_the_report_says_so(kb, synced, monkeypatch):
     whole = len(report_of(kb, synced).encode())
     sizes = set()
-    for limit in (whole, whole - 1, 14_000):
+    for limit in (whole, whole - 1, 17_000):
         monkeypatch.setattr(web_report.html_report, "__defaults__", (limit,))
         text = report_of(kb, synced)
         assert len(text.encode()) <= limit
