@@ -121,7 +121,7 @@ def edge_lines(
     links: Iterable[Link], ids: Collection[str], subjects_of: Callable[[list[str]], Mapping[str, Subject]]
 ) -> dict[str, list[EdgeLine]]:
     """Return the edges of each of these entities; ``subjects_of`` returns those of some ids that exist."""
-    links = sorted(links, key=_order)
+    links = sorted(links, key=_place)
     subjects = subjects_of(sorted({end for link in links for end in (link.from_id, link.to_id)}))
     edges: dict[str, list[EdgeLine]] = {}
     for link in links:
@@ -150,7 +150,7 @@ def read_subjects(rows: Rows, ids: Sequence[str], at: int | None = None) -> dict
     return {row[0]: subject_of(row) for row in found}
 
 
-def _order(link: Link) -> tuple[bool, str, str, str, str]:
+def _place(link: Link) -> tuple[bool, str, str, str, str]:
     return not link.is_resolved, link.type, link.from_id, link.to_id, link.kind
 
 
