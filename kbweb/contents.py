@@ -170,7 +170,9 @@ def _picture(page: EntityPage, links: Links) -> Markup:
     others = {one.other.id: one.other for one in page.edges if one.other} | {page.subject.id: page.subject}
     if not page.edges or len(others) > MAX_IN_PICTURE:
         return Markup()
-    arrows = sorted({(one.type, one.kind, one.facts["from"], one.facts["to"]) for one in page.edges if one.other})
+    arrows = sorted(
+        {(one.type, one.kind, one.facts["from"], one.facts["to"], one.is_proposed) for one in page.edges if one.other}
+    )
     section = Section([*others.values()], [Arrow(*one) for one in arrows], len(others), len(arrows))
     label = f"{page.subject.id} and what is next to it"
     return Markup(svg(section, page.subject.id, links.entity, label))  # noqa: S704 - it escapes its texts

@@ -84,7 +84,7 @@ def html_report(report: BranchReport, descriptions: Mapping[str, str], limit: in
     """
     size = 0
     for level in _LEVELS:
-        if _is_hopeless(report, level):
+        if _cannot_fit(report, level):
             continue
         found = _document(report, descriptions, level)
         size = len(found.encode())
@@ -94,7 +94,7 @@ def html_report(report: BranchReport, descriptions: Mapping[str, str], limit: in
     raise InvalidQuery(message, hint="Use `kb ui` or `--format json`, which have no such limit.")
 
 
-def _is_hopeless(report: BranchReport, level: _Level) -> bool:
+def _cannot_fit(report: BranchReport, level: _Level) -> bool:
     """Tell whether a report has more entities than a level shows, or than fit with a line for each."""
     if level.detail and not report.entities:
         return bool(report.names)
@@ -124,7 +124,7 @@ def _document(report: BranchReport, descriptions: Mapping[str, str], level: _Lev
         pages=[(name, _TITLES[name]) for name in values],
         contents=contents,
         entities=entities,
-        left_out=level.left_out,
+        notes=[one for one in (report.records_alone, level.left_out) if one],
         left=_left(report, level.rows) if level.rows is not None else {},
     )
 

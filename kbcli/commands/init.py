@@ -134,8 +134,7 @@ def _write_workflow(laid: Laid, *, pages: bool) -> WrittenWorkflow:
             "A bare repository has no files, so that no workflow was written.", hint="Use a clone of it."
         )
     with explained(repo.worktree / PLACE, "write"):
-        is_on_s3 = (laid.workspace.config.fleet.place or "").lower().startswith("s3://")
-        return write_workflow(repo.worktree, laid.workspace.default_branch, pages=pages, fleet=is_on_s3)
+        return write_workflow(laid.workspace, pages=pages)
 
 
 def _answer(

@@ -46,14 +46,16 @@ def run(
 
     The file needs no network and no server. A report that would be larger than 5 MB has fewer details, and says so. In
     a folder the report is index.html, and badge.svg shows how many requirements are verified. The rules are run with
-    what the files say now, as `kb check` does; a POINT is what `kb diff --help` says. A matrix has the entities of a
-    type and what the edges of a path lead to, such as 'req specified_by covered_by test'; ^EDGE goes against one.
+    what the files say now, as `kb check` does; the report of a branch that is not checked out is of its records alone,
+    and says so. A POINT is what `kb diff --help` says. A matrix has the entities of a type and what the edges of a path
+    lead to, such as 'req specified_by covered_by test'; ^EDGE goes against one.
     """
+    from msgspec.structs import replace
+
     from kbcli.invocation.bounds import check_format
     from kbcli.invocation.points import refuse_empty
     from kbcli.messages.options import placed
     from kbcore.errors import FilesUnknown
-    from kbcore.errors.remedies import kb
     from kbcore.limits import FILES_CHECK_S
     from kbweb.report import MAX_PAGES
 
@@ -68,14 +70,12 @@ def run(
         report, files = opened.read(
             lambda view: _read(opened, view, since, matrix or (), max_pages), time_s=FILES_CHECK_S
         )
+    if files.is_retryable:
+        message = f"The files cannot be judged, so no report was written. {files.reason}"
+        raise FilesUnknown(message, hint="Run it again when that is over.")
     if files.freshness == "unknown":
-        records = f"{kb('ui', '--branch', opened.branch)} shows what its records say."
-        hint = (
-            "Run it again when that is over."
-            if files.is_retryable
-            else f"Run it where the branch is checked out. {records}"
-        )
-        raise FilesUnknown(f"The files cannot be judged, so no report was written. {files.reason}", hint=hint)
+        said = f"The report is only of the records of {opened.branch}, not of the files. {files.reason}"
+        report = replace(report, records_alone=said)
     if session.output.is_json:
         session.output.document(report.as_json() | files.as_json())
         return

@@ -51,10 +51,15 @@ def run(
     rule, and is kept out of what hooks give to agents, until somebody accepts it. A decision is a record like
     others: `kb log` shows it, and `kb revert` takes it back.
     """
-    import msgspec
-
-    from kbcore.store.history.log import missing
-    from kbcore.store.review import ProposalFilter, check_reviewer, decision, find_proposals
+    from kbcli.messages.options import OPTIONS, placed
+    from kbcore.store.review import (
+        ProposalFilter,
+        check_reviewer,
+        check_types,
+        decision,
+        find_proposals,
+        with_present_names,
+    )
 
     wanted = ProposalFilter(tuple(ids or ()), tuple(seq or ()), tuple(type_ or ()), actor, session_)
     _check(accept=accept, reject=reject, is_all=all_, is_narrowed=bool(wanted), interactive=interactive)
@@ -63,15 +68,11 @@ def run(
     opened = session.open(dry_run=dry_run) if decides else session.open_to_read()
 
     def find(view: View) -> tuple[int, list[Proposal]]:
-        present = view.renamed(wanted.ids)
-        named = tuple(present.get(one, one) for one in wanted.ids)
-        known = {one.id for one in view.nodes(named)} | {one.id for one in view.links(named)}
-        for one in named:
-            if one not in known:
-                raise missing(view, one)
-        return view.recorded_seq, find_proposals(view, msgspec.structs.replace(wanted, ids=named))
+        check_types(wanted, view.schema(opened.workspace.schema))
+        return view.recorded_seq, find_proposals(view, with_present_names(view, wanted))
 
-    head, found = opened.store.read(find)
+    with placed(session.output, OPTIONS):
+        head, found = opened.store.read(find)
     if not decides:
         _list(session, opened, head, found)
         return

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
 from kbcore import __version__
+from kbcore.editing.file_edits import place_to_write
 from kbcore.storage.replacing import replace_file
+from kbcore.store.workspace import Workspace
 
 PLACE: Final = ".github/workflows/kb.yml"
 """Where the file is, from the top of the worktree."""
@@ -117,15 +118,17 @@ def workflow_text(branch: str, *, pages: bool, fleet: bool = False) -> str:
     return f"{_HEAD}{_digest(rest)}\n{rest}"
 
 
-def write_workflow(root: Path, branch: str, *, pages: bool, fleet: bool = False) -> WrittenWorkflow:
-    """Write the file below the top of a worktree, unless somebody changed it. Raises: ``OSError``."""
-    path, text = root / PLACE, workflow_text(branch, pages=pages, fleet=fleet)
+def write_workflow(workspace: Workspace, *, pages: bool) -> WrittenWorkflow:
+    """Write the file of a worktree, unless somebody changed it. Raises: as ``place_to_write``; ``OSError``."""
+    path, place = workspace.repo.worktree / PLACE, place_to_write(workspace, PLACE)
+    is_on_s3 = (workspace.config.fleet.place or "").lower().startswith("s3://")
+    text = workflow_text(workspace.default_branch, pages=pages, fleet=is_on_s3)
     before = path.read_text("utf-8", "replace") if path.exists() else "" if path.is_symlink() else None
     if before == text:
         return WrittenWorkflow(PLACE, "kept")
     if before is not None and not _is_own(before):
         return WrittenWorkflow(PLACE, "changed")
-    replace_file(path, text.encode(), 0o644)
+    replace_file(place, text.encode(), 0o644)
     return WrittenWorkflow(PLACE, "created" if before is None else "updated")
 
 

@@ -146,17 +146,26 @@ def _leads_out(worktree: Path, path: str, place: Path) -> StorageError:
     )
 
 
-def _write_one(workspace: Workspace, edit: FileEdit, content: bytes) -> None:
+def place_to_write(workspace: Workspace, path: str) -> Path:
+    """Return where a file of the worktree is that is to be written, its links resolved.
+
+    Raises: ``StorageError`` where that is outside of the repository, or in a folder of git or of KB's own data.
+    """
     root = os.path.realpath(workspace.repo.worktree)
-    place = Path(os.path.realpath(workspace.repo.worktree / edit.path))
+    place = Path(os.path.realpath(workspace.repo.worktree / path))
     if not place.is_relative_to(root):
-        raise _leads_out(workspace.repo.worktree, edit.path, place)
+        raise _leads_out(workspace.repo.worktree, path, place)
     repo = workspace.repo
     closed = (repo.git_dir, repo.common_dir, workspace.folders.branches_dir, workspace.folders.cache_dir)
     is_closed = any(place.is_relative_to(os.path.realpath(folder)) for folder in closed)
     if is_closed or ".git" in place.relative_to(root).parts:
-        message = f"{edit.path} is in a folder of git or of KB's own data: {place}."
+        message = f"{path} is in a folder of git or of KB's own data: {place}."
         raise StorageError(message, hint="Name a file in another folder.")
+    return place
+
+
+def _write_one(workspace: Workspace, edit: FileEdit, content: bytes) -> None:
+    place = place_to_write(workspace, edit.path)
     if edit.before is None:
         create_file(place, content)
     else:

@@ -8,12 +8,11 @@ import msgspec
 
 from kbcore.view.view import View
 
-MAX_WRITERS: Final = 500
-_WRITERS: Final = f"""
+_WRITERS: Final = """
 select actor, source, count(*), min(written_at), max(written_at), max(seq),
-  sum(created)::bigint, sum(updated)::bigint, sum(deleted)::bigint, sum(edges)::bigint
-from record where file <> '' and seq <= ? group by actor, source order by max(seq) desc limit {MAX_WRITERS}
-"""  # noqa: S608 - no text from outside
+  sum(created)::bigint, sum(updated)::bigint, sum(deleted)::bigint, sum(edges)::bigint, count(*) over ()
+from record where file <> '' and seq <= ? group by actor, source order by max(seq) desc limit ? offset ?
+"""
 
 
 class Activity(msgspec.Struct, frozen=True):
@@ -31,6 +30,10 @@ class Activity(msgspec.Struct, frozen=True):
     edges: int
 
 
-def read_activity(view: View, up_to: int) -> list[Activity]:
-    """Return what each writer recorded up to a seq, the last one to write first; at most ``MAX_WRITERS``."""
-    return [Activity(*row) for row in view.rows(_WRITERS, [up_to])]
+def read_activity(view: View, up_to: int, limit: int, offset: int = 0) -> tuple[list[Activity], int]:
+    """Return what each writer recorded up to a seq, the last one to write first, and how many writers there are.
+
+    ``limit`` of them are returned at most, from ``offset`` on; beyond the last one the number is 0.
+    """
+    found = view.rows(_WRITERS, [up_to, limit, offset])
+    return [Activity(*row[:-1]) for row in found], found[0][-1] if found else 0

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import InvalidQuery
+from kbcore.model.graph import PROPOSED
 from kbcore.query.diagram import is_retired, name_of
 from kbcore.query.section import Arrow, Section
 from kbcore.query.subject import Subject
@@ -44,8 +45,11 @@ Href = Callable[[str], str]
 _STYLE: Final = (
     "<style>.edges path{fill:none;stroke:#5b6470}marker path{fill:#5b6470}rect{fill:#f4f6f8;stroke:#5b6470}"
     ".start rect{stroke:#0b57c2;stroke-width:3}.retired rect{stroke-dasharray:4 3}"
+    ".edges .proposed,.proposed rect{stroke:#7a5200;stroke-dasharray:2 3}"
+    ".start.retired rect{stroke-dasharray:10 5}"
     "text{font:12px system-ui,sans-serif;text-anchor:middle;fill:#5b6470}"
-    "text:first-of-type{fill:#1a1d21;font-weight:600}</style>"
+    "text:first-of-type{fill:#1a1d21;font-weight:600}"
+    ".legend text{fill:#5b6470;font-weight:400;text-anchor:start}</style>"
 )
 """The look of a picture outside of a page."""
 
@@ -63,25 +67,34 @@ class _Box(msgspec.Struct, frozen=True):
 def svg(section: Section, start: str, href: Href | None, label: str) -> str:
     """Return a picture of a section with at most ``MAX_NODES`` entities; ``label`` is its accessible name.
 
-    ``start`` is the entity that the section is around ("" for none). Each entity links to ``href(id)``.
+    ``start`` is the entity that the section is around ("" for none). Each entity links to ``href(id)``. What is only
+    proposed is dotted, what is retired dashed; a line below the picture says so where there is one.
     Without ``href`` it is a picture alone: it has no links, and the style that a page would give it.
 
     Raises: ``InvalidQuery`` where the package that lays it out is not installed.
     """
     boxes, routes, bounds = _laid_out(section)
     low_x, low_y, high_x, high_y = bounds
-    width, height = high_x - low_x + 2 * _MARGIN_PX, high_y - low_y + 2 * _MARGIN_PX
+    lines = _legend_lines(section)
+    widest = max(high_x - low_x, *(_cells(line) * _CHAR_PX for line in lines), 0)
+    width, height = widest + 2 * _MARGIN_PX, high_y - low_y + 2 * _MARGIN_PX + len(lines) * _LINE_PX
     view = f"{low_x - _MARGIN_PX:.0f} {low_y - _MARGIN_PX:.0f} {width:.0f} {height:.0f}"
     tip = f"tip_{name_of(start)}"  # another one in each picture of a page
     edges = "".join(_edge(arrow, points, tip) for arrow, points in zip(section.arrows, routes, strict=True))
     nodes = "".join(_node(box, href, is_start=box.node.id == start) for box in boxes)
+    texts = "".join(
+        f'<text x="{low_x:.0f}" y="{high_y + _MARGIN_PX + at * _LINE_PX:.0f}">{line}</text>'
+        for at, line in enumerate(lines)
+    )
+    legend = f'<g class="legend">{texts}</g>' if texts else ""
     role, style = ("group", "") if href else ("img", _STYLE)  # an image contains no links
     return (
         f'<svg class="graph" role="{role}" aria-label="{escape(escape_controls(label))}" viewBox="{view}" '
         f'width="{width:.0f}" height="{height:.0f}" xmlns="http://www.w3.org/2000/svg">'
         f'{style}<defs><marker id="{tip}" viewBox="0 0 8 8" refX="7" refY="4" '
         'markerWidth="7" markerHeight="7" orient="auto">'
-        f'<path d="M0 0L8 4L0 8z"/></marker></defs><g class="edges">{edges}</g><g class="nodes">{nodes}</g></svg>'
+        f'<path d="M0 0L8 4L0 8z"/></marker></defs><g class="edges">{edges}</g><g class="nodes">{nodes}</g>'
+        f"{legend}</svg>"
     )
 
 
@@ -106,6 +119,13 @@ def _laid_out(section: Section) -> tuple[list[_Box], list[list[tuple[float, floa
     return placed, routes, (low["x"], low["y"], high["x"], high["y"])
 
 
+def _legend_lines(section: Section) -> list[str]:
+    """Return what the two kinds of broken lines of a picture mean, as far as it has them."""
+    has_proposed = any(one.proposed for one in section.nodes) or any(one.is_proposed for one in section.arrows)
+    has_retired = any(map(is_retired, section.nodes))
+    return [*(["dotted: proposed"] if has_proposed else ()), *(["dashed: retired"] if has_retired else ())]
+
+
 def _sized(node: Subject) -> _Box:
     lines = tuple(_cut(escape_controls(text)) for text in (node.id, node.title) if text)
     first, *others = map(_cells, lines)
@@ -115,13 +135,15 @@ def _sized(node: Subject) -> _Box:
 
 def _node(box: _Box, href: Href | None, *, is_start: bool) -> str:
     left, top = box.x - box.width / 2, box.y - _HEIGHT_PX / 2
-    words = [word for word, holds in (("start", is_start), ("retired", is_retired(box.node))) if holds]
+    kinds = (("start", is_start), ("retired", is_retired(box.node)), (PROPOSED, box.node.proposed))
+    words = [word for word, holds in kinds if holds]
     first = box.y - (len(box.lines) - 1) * _LINE_PX / 2 + 4
     texts = "".join(
         f'<text x="{box.x:.0f}" y="{first + at * _LINE_PX:.0f}">{escape(line)}</text>'
         for at, line in enumerate(box.lines)
     )
-    said = ", ".join(word for word in (box.node.id, box.node.title, box.node.type, box.node.status) if word)
+    facts = (box.node.id, box.node.title, box.node.type, box.node.status, PROPOSED if box.node.proposed else "")
+    said = ", ".join(filter(None, facts))
     drawn = (
         f"<title>{escape(escape_controls(said))}</title>"
         f'<rect x="{left:.0f}" y="{top:.0f}" width="{box.width:.0f}" height="{_HEIGHT_PX:.0f}" rx="6"/>{texts}'
@@ -134,8 +156,9 @@ def _node(box: _Box, href: Href | None, *, is_start: bool) -> str:
 def _edge(arrow: Arrow, points: Sequence[tuple[float, float]], tip: str) -> str:
     path = "M" + "L".join(f"{x:.0f} {y:.0f}" for x, y in points)
     kind = f":{arrow.kind}" if arrow.kind else ""
-    said = f"{arrow.from_id} {arrow.type}{kind} {arrow.to_id}"
-    return f'<path d="{path}" marker-end="url(#{tip})"><title>{escape(escape_controls(said))}</title></path>'
+    said = f"{arrow.from_id} {arrow.type}{kind} {arrow.to_id}{f' ({PROPOSED})' if arrow.is_proposed else ''}"
+    look = f' class="{PROPOSED}"' if arrow.is_proposed else ""
+    return f'<path{look} d="{path}" marker-end="url(#{tip})"><title>{escape(escape_controls(said))}</title></path>'
 
 
 def _cells(text: str) -> int:

@@ -12,18 +12,22 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
-from kbcore.errors import LimitExceeded, ReviewRequired
+from kbcore.errors import LimitExceeded, Problem, ReviewRequired
 from kbcore.errors.remedies import kb
 from kbcore.model.changeset import Changeset, EdgeDelete, EntityDelete, digest_of, parse
 from kbcore.model.graph import OBJECT_FIELDS, Link, Node, is_proposed, is_proposed_mark, proposed_mark, proposed_values
 from kbcore.model.proposals import ANY, DELETED, ELEMENT, KEY
+from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp
+from kbcore.query import refuse
 from kbcore.store.history.authorship import other_setters
+from kbcore.store.history.log import missing
 from kbcore.store.planning.plan_builder import STATED, Overwritten
 from kbcore.store.proposing import may_accept
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean
 from kbcore.view.view import View
 
 _NOBODY: Final = Stamp(0, "", "\0", "")
@@ -107,6 +111,28 @@ class ProposalFilter(msgspec.Struct, frozen=True):
 
 
 ALL: Final = ProposalFilter()
+
+
+def check_types(wanted: ProposalFilter, schema: Schema) -> None:
+    """Refuse types of entities and edges that do not exist. Raises: ``InvalidQuery`` with every problem."""
+    known = sorted({*schema.entities, *schema.edges})
+    problems = [
+        Problem("$.type", "unknown_type", f"There is no type {in_quotes(name)}.", did_you_mean(name, known))
+        for name in wanted.types
+        if name not in known
+    ]
+    refuse(problems)
+
+
+def with_present_names(view: View, wanted: ProposalFilter) -> ProposalFilter:
+    """Return a filter whose ids are those of now. Raises: ``NotFound`` for one that no entity or edge has."""
+    present = view.renamed(wanted.ids) if wanted.ids else {}
+    named = tuple(present.get(one, one) for one in wanted.ids)
+    known = {one.id for one in view.nodes(named)} | {one.id for one in view.links(named)} if named else set()
+    for one in named:
+        if one not in known:
+            raise missing(view, one)
+    return msgspec.structs.replace(wanted, ids=named)
 
 
 def find_proposals(view: View, wanted: ProposalFilter = ALL) -> list[Proposal]:

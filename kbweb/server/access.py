@@ -124,13 +124,13 @@ class Guard:
         if self._running >= MAX_REQUESTS:
             await _answer(send, 503, "Too many requests run at the moment. Try again.", (b"retry-after", b"1"))
             return
-        # Listening to events takes no turn: the application limits that by itself.
-        takes_turn = below != "/events"
-        self._running += takes_turn
+        # Listeners to events are not counted: the application limits them by itself.
+        is_counted = below != "/events"
+        self._running += is_counted
         try:
             await self._app({**scope, "path": below, "raw_path": scope["raw_path"][start:]}, receive, _sending(send))
         finally:
-            self._running -= takes_turn
+            self._running -= is_counted
 
     def _refusal(self, scope: Message, headers: dict[str, str]) -> tuple[int, str] | None:
         """Return why a request is refused, whoever makes it."""

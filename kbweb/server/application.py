@@ -19,7 +19,6 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from kbcore.errors import Damaged, KBError, LimitExceeded, NotFound, StaleBase, Unavailable
-from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.process import interrupting
 from kbcore.process.interrupting import CurrentWork, Stopped
 from kbweb.links import ServerLinks, address
@@ -28,7 +27,7 @@ from kbweb.server.access import Message, Receive, Send
 from kbweb.server.asked import Asked
 from kbweb.server.exports import KINDS, exported, formats_of
 from kbweb.server.pages.entities import suggest
-from kbweb.server.pages.page import PAGE_ROWS, Ask, Page, PageOf
+from kbweb.server.pages.page import MAX_EXPORT_ROWS, PAGE_ROWS, Ask, Page, PageOf
 from kbweb.server.pages.registry import NAVIGATION, PAGES
 from kbweb.server.reading import Reader, State, not_there
 from kbweb.server.writing import decide_proposals, edit_entity, revert_record
@@ -165,7 +164,7 @@ class Explorer:
             asked = Asked(request.url.query)
             kept = {"at": asked.one("at")} if asked.one("at") else {}
             format_ = asked.one("format")
-            limit = MAX_PAGE_ROWS if format_ else PAGE_ROWS
+            limit = MAX_EXPORT_ROWS + 1 if format_ else PAGE_ROWS
             ask = Ask(asked, ServerLinks(kept, self._base), self._reader, request.path_params.get("key", ""), limit)
 
             def answer(state: State) -> Response:
@@ -248,7 +247,7 @@ class Explorer:
             "message": error.message_for(writes=writes),
             "details": [
                 {
-                    "path": "" if one.path == "$" else one.path,
+                    "path": one.path.removeprefix("$").removeprefix("."),
                     "message": "" if error.says_first and at == 0 else one.message,
                     "hint": "" if one.hint == hint else one.hint,
                 }

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kbcore.errors import InvalidQuery
+from kbcore.errors import InvalidQuery, LimitExceeded
 from kbcore.query.exchange.tables import csv_of, workbook_of
 from kbcore.text.escaping import in_quotes, json_text, markdown_text
 from kbweb.rendering import shown
-from kbweb.server.pages.page import Page, Table
+from kbweb.server.pages.page import MAX_EXPORT_ROWS, Page, Table
 
 KINDS: Final[Mapping[str, str]] = {
     "csv": "text/csv; charset=utf-8",
@@ -27,13 +27,19 @@ def formats_of(page: Page) -> list[str]:
 
 
 def exported(page: Page, format_: str) -> bytes:
-    """Return what a page shows in a format. Raises: ``InvalidQuery`` for a format that it does not have."""
+    """Return what a page shows in a format: all of it.
+
+    Raises: ``InvalidQuery`` for a format that it does not have; ``LimitExceeded`` for more than ``MAX_EXPORT_ROWS``.
+    """
     if format_ not in formats_of(page):
         formats = ", ".join(formats_of(page))
         hint = f"Choose of {formats}." if formats else "It has no export at all: it shows no rows."
         raise InvalidQuery(f"This page has no export as {in_quotes(format_)}.", hint=hint)
     if format_ == "svg" or page.table is None:
         return page.picture.encode()
+    if len(page.table.rows) > MAX_EXPORT_ROWS:
+        message = f"The page has more than {MAX_EXPORT_ROWS:,} rows, which are the most of an export."
+        raise LimitExceeded(message, hint="Choose fewer by its filters.")
     return _WRITERS[format_](page.table)
 
 

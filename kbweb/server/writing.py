@@ -73,7 +73,11 @@ def decide_proposals(reader: Reader, _: str, asked: Asked) -> str:
         raise NotFound("Not all that is ticked is proposed.", hint=hint)
     accepted, rejected = (chosen, []) if action == "accept" else ([], chosen)
     target.apply(decision(accepted, rejected, seq=seq, message=asked.one("message")))
-    return address("/review", {name: asked.many(name) for name in FILTERS})
+    filters = {name: asked.many(name) for name in FILTERS}
+    if ids := filters.pop("id"):  # a page about what was deleted by the decision would be an error
+        nodes = reader.branch().store.read(lambda view: view.nodes(ids))
+        filters["id"] = tuple(one.id for one in nodes)
+    return address("/review", filters)
 
 
 def _target(reader: Reader) -> WriteTarget:

@@ -1,4 +1,4 @@
-// Search as you type, zoom of pictures, the number of the time slider, and news when the store changes.
+// Search as you type, zoom of pictures and their first view, the number of the time slider, and news when the store changes.
 // All pages work without it.
 "use strict";
 (() => {
@@ -57,6 +57,8 @@
         bar.append(button, " ");
       }
       picture.parentElement.before(bar);
+      const start = picture.querySelector(".start rect")?.getBoundingClientRect(), view = picture.parentElement.getBoundingClientRect();
+      if (start) picture.parentElement.scrollBy(start.x + start.width / 2 - view.x - view.width / 2, start.y - view.y - view.height / 2);
     }
   };
   prepare();

@@ -71,6 +71,28 @@ def test_a_link_that_leads_to_no_file_stays_as_it_is(kb, root):
     assert (root / PLACE).is_symlink()
 
 
+@pytest.mark.parametrize("link", [".github", ".github/workflows", PLACE])
+def test_a_link_that_leads_out_of_the_repository_is_not_followed(kb, root, tmp_path, link):
+    outside = tmp_path / "outside"
+    (outside / "workflows").mkdir(parents=True)
+    (outside / "kb.yml").write_text(workflow_text("other", pages=False))
+    (root / link).parent.mkdir(parents=True, exist_ok=True)
+    (root / link).symlink_to(outside / "kb.yml" if link == PLACE else outside)
+    before = sorted((one, one.read_text() if one.is_file() else "") for one in outside.rglob("*"))
+    ran = kb("init", "--github")
+    assert ran.status == 24
+    assert f"{PLACE} is not in the repository: the link {link} points to {outside}" in ran.err
+    assert sorted((one, one.read_text() if one.is_file() else "") for one in outside.rglob("*")) == before
+    assert (root / link).is_symlink()
+
+
+def test_a_link_within_the_repository_is_followed(kb, root):
+    (root / "forge").mkdir()
+    (root / ".github").symlink_to("forge")
+    assert kb("init", "--github").status == 0
+    assert (root / "forge/workflows/kb.yml").read_text() == workflow_text("main", pages=False)
+
+
 def test_a_file_in_the_place_of_a_folder_is_an_error_with_its_name(kb, root):
     (root / ".github").write_text("")
     ran = kb("init", "--github")

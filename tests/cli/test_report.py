@@ -111,12 +111,28 @@ def test_the_ending_of_a_file_decides_the_format_where_none_is_named(kb, synced)
         assert (synced / name).read_text("utf-8").startswith("<!doctype html>")
 
 
-def test_a_branch_that_is_not_checked_out_has_no_report_and_the_hint_names_the_explorer(kb, synced):
+def test_the_report_of_a_branch_that_is_not_checked_out_is_of_its_records_and_says_so(kb, synced):
     git(synced, "checkout", "-qb", "other")
-    ran = kb("--branch", "main", "report")
+    write(synced, {"docs/requirements/new.md": "---\nid: REQ-7\ntitle: Of the other branch\n---\n"})
+    said = "only of the records of main, not of the files. other is checked out: its files do not belong to main."
+    for name in ("r.html", "r.md", "r.json"):
+        ran = kb("--branch", "main", "report", "--out", name)
+        assert ran.status == 0
+        assert f"note: The answer is {said}" in ran.err
+        text = (synced / name).read_text("utf-8")
+        assert text.count(f"The report is {said}") == 1
+        assert "REQ-1" in text
+        assert "REQ-7" not in text
+    answer = kb("--branch", "main", "report", "--json").json
+    assert (answer["branch"], answer["freshness"]) == ("main", "unknown")
+    assert "only of the records" not in report_of(kb, synced)
 
+
+def test_no_report_is_written_while_git_has_not_finished_a_merge(kb, synced):
+    (synced / ".git/MERGE_HEAD").write_text(git(synced, "rev-parse", "HEAD") + "\n")
+    ran = kb("report")
     assert ran.status == 29
-    assert "hint: Run it where the branch is checked out. `kb ui --branch main` shows what its records say." in ran.err
+    assert "hint: Run it again when that is over." in ran.err
     assert not (synced / "kb-report").exists()
 
 
@@ -240,11 +256,11 @@ def test_commands_in_sentences_are_code(kb, synced):
 def test_what_does_not_fit_is_left_out_in_steps_and_the_report_says_so(kb, synced, monkeypatch):
     whole = len(report_of(kb, synced).encode())
     sizes = set()
-    for limit in (whole, whole - 1, 14_000):
+    for limit in (whole, whole - 1, 17_000):
         monkeypatch.setattr(web_report.html_report, "__defaults__", (limit,))
         text = report_of(kb, synced)
         assert len(text.encode()) <= limit
-        assert ("left-out" in text.split("<main>")[1]) == (limit < whole)
+        assert ("because of its size" in text.split("<main>")[1]) == (limit < whole)
         assert {target.removeprefix("#") for target in Page(text).targets} <= {*Page(text).ids}
         sizes.add(len(text))
     assert len(sizes) == 3

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import InvalidQuery, Problem
-from kbcore.limits import MAX_TRAVERSAL_DEPTH
+from kbcore.limits import MAX_PAGE_ROWS, MAX_TRAVERSAL_DEPTH
 from kbcore.query import NO_PATTERN, UNREAD, DataNames, Query, check, parse_each, parse_pattern, parse_where
 from kbcore.query.former import with_present_ids
-from kbcore.query.subject import subject_of_node
+from kbcore.query.subject import Subject, subject_of_node
 from kbcore.store.history.when import span_meant
 from kbcore.sync.searching import search
 from kbweb.server.pages.page import Ask, Page, Table, root_of, schema_of
@@ -40,7 +40,7 @@ def entities(ask: Ask, state: State) -> Page:
         depth=asked.number("depth", 1, MAX_TRAVERSAL_DEPTH, 1),
         reverse=bool(asked.one("reverse")),
         sort=asked.one("sort") or ("" if asked.one("text") or asked.one("from") else "id"),
-        limit=ask.limit,
+        limit=min(ask.limit, MAX_PAGE_ROWS),
         cursor=asked.one("cursor"),
     )
     view = state.recorded
@@ -51,10 +51,14 @@ def entities(ask: Ask, state: State) -> Page:
     if checked.is_edge:
         raise InvalidQuery("This page lists entities.", hint="The page of an entity has its edges.")
     checked, _ = with_present_ids(view, checked, state.at)
-    found = search(
-        workspace, state.branch.store, state.branch.name, view, msgspec.structs.replace(checked, at=state.at)
-    )
-    subjects = [subject_of_node(node) for node in found.entities]
+    checked = msgspec.structs.replace(checked, at=state.at)
+    subjects: list[Subject] = []
+    while True:
+        found = search(workspace, state.branch.store, state.branch.name, view, checked)
+        subjects += map(subject_of_node, found.entities)
+        if len(subjects) >= ask.limit or not found.next_cursor:
+            break
+        checked = msgspec.structs.replace(checked, cursor=found.next_cursor)  # an export has all that is found
     values = {
         "found": subjects,
         "total": found.total,

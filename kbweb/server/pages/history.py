@@ -10,6 +10,7 @@ import msgspec
 
 from kbcore.errors import NotFound
 from kbcore.errors.remedies import for_shell
+from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.model.renames import joined
 from kbcore.model.state import Draft
 from kbcore.pages.activity import read_activity
@@ -47,7 +48,7 @@ def record(ask: Ask, state: State) -> Page:
     seq = _seq(ask.key)
     facts = record_facts_of(state, seq)
     limit = max(ask.limit, CHANGES)
-    read = [*islice(operations_from(state.recorded, seq, ask.offset, at_once=CHANGES), limit)]
+    read = [*islice(operations_from(state.recorded, seq, ask.offset, at_once=min(limit, MAX_PAGE_ROWS)), limit)]
     operations = [one for _, one in read]
     values = {
         "record": facts,
@@ -76,7 +77,7 @@ def changes(ask: Ask, state: State) -> Page:
     high = meant(view, point_of(state.branch, last) or last).seq if last else state.seq
     found: dict[str, Any] = {"from": low, "to": high, "entities": [], "edges": []}
     limit = max(ask.limit, CHANGES)
-    read = [*islice(differences_from(view, low, high, ask.offset, at_once=CHANGES), limit)]
+    read = [*islice(differences_from(view, low, high, ask.offset, at_once=min(limit, MAX_PAGE_ROWS)), limit)]
     for _, name, one in read:
         found[name].append(one)
     values = {
@@ -107,13 +108,12 @@ def element_name(one: Mapping[str, Any]) -> str:
     return str(one["id"])
 
 
-def activity(_: Ask, state: State) -> Page:
+def activity(ask: Ask, state: State) -> Page:
     """Return who wrote how much, and when."""
-    found = read_activity(state.recorded, state.seq)
+    found, total = read_activity(state.recorded, state.seq, ask.limit, ask.offset)
     names = ("actor", "source", "records", "first_at", "last_at", "last_seq", "created", "updated", "deleted", "edges")
-    return Page(
-        "activity", "Activity", {"writers": found}, Table(names, [msgspec.structs.astuple(one) for one in found])
-    )
+    table = Table(names, [msgspec.structs.astuple(one) for one in found])
+    return Page("activity", "Activity", {"writers": found, "total": total}, table)
 
 
 def preview(ask: Ask, state: State) -> Page:

@@ -15,6 +15,8 @@ from kbweb.server.asked import Asked
 from kbweb.server.reading import Branch, Reader, State
 
 PAGE_ROWS: Final = 100
+MAX_EXPORT_ROWS: Final = 1_000_000
+"""Rows of an export, which has all that the filters of a page leave; a sheet of a workbook has a few more."""
 MAX_OFFSET: Final = 100_000_000
 
 

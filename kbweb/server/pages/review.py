@@ -9,11 +9,11 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.model.proposals import DELETED, ELEMENT
-from kbcore.store.review import Proposal, ProposalFilter, find_proposals
+from kbcore.store.review import Proposal, ProposalFilter, check_types, find_proposals, with_present_names
 from kbcore.view.view import View
 from kbweb.contents import changed_fields
 from kbweb.server.asked import Asked
-from kbweb.server.pages.page import MAX_OFFSET, Ask, Page, Table
+from kbweb.server.pages.page import MAX_OFFSET, Ask, Page, Table, schema_of
 from kbweb.server.reading import State
 
 FILTERS: Final = ("actor", "session", "type", "record", "id")
@@ -28,11 +28,13 @@ class _Group(msgspec.Struct, frozen=True):
 
 
 def wanted_by(view: View, asked: Asked) -> ProposalFilter:
-    """Return which proposals a request means. Raises: ``InvalidQuery`` for a seq that is none."""
-    ids, types, seq = asked.many("id"), asked.many("type"), asked.number("record", 0, MAX_OFFSET)
-    present = view.renamed(ids) if ids else {}
-    named = tuple(present.get(one, one) for one in ids)
-    return ProposalFilter(named, (seq,) if seq else (), types, asked.one("actor"), asked.one("session"))
+    """Return which proposals a request means.
+
+    Raises: ``InvalidQuery`` for a seq that is none; ``NotFound`` for an id that no entity or edge has.
+    """
+    types, seq = asked.many("type"), asked.number("record", 0, MAX_OFFSET)
+    actor, session = asked.one("actor"), asked.one("session")
+    return with_present_names(view, ProposalFilter(asked.many("id"), (seq,) if seq else (), types, actor, session))
 
 
 def name_of(one: Proposal) -> str:
@@ -41,9 +43,10 @@ def name_of(one: Proposal) -> str:
 
 
 def review(ask: Ask, state: State) -> Page:
-    """Return what is proposed, by actor and record."""
+    """Return what is proposed, by actor and record. Raises: as ``wanted_by`` and ``check_types``."""
     all_of = find_proposals(state.view)
     wanted = wanted_by(state.view, ask.asked)
+    check_types(wanted, schema_of(state))
     chosen = sorted(filter(wanted.means, all_of), key=lambda one: one.by)  # those of an actor stay the earliest first
     rows = chosen[ask.offset : ask.offset + ask.limit]
     groups = [

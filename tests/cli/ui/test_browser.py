@@ -33,6 +33,37 @@ VALUES = {
 OF_CHANGES = {"from": "1", "to": "2"}
 
 
+WIDE = ["/requirements", "/entities", "/records", "/activity", "/coverage", "/violations", "/record/1", "/"]
+SCROLLED = """() => [...document.querySelectorAll(".wide")].filter((one) => one.scrollWidth > one.clientWidth)
+.map((box) => {
+    const [cell, view] = [box.querySelector("tbody tr > :first-child"), box.getBoundingClientRect()];
+    window.scrollTo(0, 0);
+    window.scrollTo(0, cell.getBoundingClientRect().top - 300);
+    box.scrollLeft = box.scrollWidth;
+    const shown = cell.getBoundingClientRect();
+    const above = document.elementFromPoint(shown.left + 4, shown.top + shown.height / 2);
+    return [shown.left - view.left, shown.width / view.width, cell.contains(above)];
+})"""
+"""Of tables that are wider than their box, scrolled to its end: where the first column is, its share, if it is seen."""
+OVERLAPPING = """() => {
+    const found = [], faults = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const [text, range] = [walker.currentNode, document.createRange()];
+        if (!text.data.trim() || !text.parentElement.checkVisibility()) continue;
+        range.selectNodeContents(text);
+        for (const box of range.getClientRects()) found.push([text.data.trim(), box, text]);
+    }
+    for (const [one, a, node] of found) for (const [other, b, another] of found) {
+        const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+        const height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+        if (node !== another && width > 2 && height > 7) faults.push(`${one.slice(0, 40)} | ${other.slice(0, 40)}`);
+    }
+    return faults;
+}"""
+"""The pairs of texts of which one is over the other."""
+
+
 @pytest.fixture(scope="module")
 def browser():
     with chromium() as running:
@@ -233,6 +264,74 @@ def test_long_and_right_to_left_titles_stay_within_the_page_and_run_as_they_shou
         })"""
     )
     assert first > last
+
+
+def test_wide_tables_scroll_in_their_own_box_and_keep_their_first_column(page, explorer):
+    page.set_viewport_size({"width": 360, "height": 800})
+    scrolled = []
+    for path in WIDE:
+        page.goto(place(explorer, path))
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
+        tables = page.evaluate(SCROLLED)
+        assert all(abs(left) < 1 and share < 0.6 and seen for left, share, seen in tables), (path, tables)
+        scrolled += [path] * bool(tables)
+    assert {"/requirements", "/entities", "/activity"} <= {*scrolled}
+
+
+def test_a_narrow_column_of_text_does_not_make_a_row_high(page, explorer):
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.goto(place(explorer, "/records"))
+    assert page.locator("tbody td.words").last.evaluate("(one) => one.clientWidth >= 180")
+    assert page.locator("tbody tr").last.evaluate("(one) => one.clientHeight < 100")
+
+
+def test_the_fields_of_a_change_have_the_whole_width_of_a_narrow_page(page, explorer):
+    page.set_viewport_size({"width": 360, "height": 800})
+    for path in ("/record/1", "/changes?from=1&to=2"):
+        page.goto(place(explorer, path))
+        assert page.locator("dl.diff").first.evaluate("(one) => one.clientWidth >= 300"), path
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_a_status_and_its_number_are_on_one_line(page, explorer, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(place(explorer, "/"))
+    heights = page.locator("td .count").evaluate_all("(all) => all.map((one) => one.getClientRects()[0].height)")
+    assert heights
+    assert max(heights) < 30
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_no_text_is_over_another_one(page, explorer, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    for path in [*PAGES, "/entity/REQ-1?depth=3"]:
+        page.goto(place(explorer, path))
+        assert page.evaluate(OVERLAPPING) == [], path
+
+
+def test_fields_of_filters_begin_and_end_at_one_place_each_on_a_narrow_page(page, explorer):
+    page.set_viewport_size({"width": 360, "height": 800})
+    for path in FILTERED:
+        page.goto(place(explorer, path))
+        boxes = [
+            one.bounding_box() for one in page.locator("main .filters :is(input:not([type=checkbox]), select)").all()
+        ]
+        sides = {(round(one["x"]), round(one["x"] + one["width"])) for one in boxes if one}
+        assert len(sides) == 1, (path, sides)
+
+
+def test_a_picture_first_shows_the_entity_that_it_is_around(page, explorer):
+    page.set_viewport_size({"width": 360, "height": 600})
+    page.goto(place(explorer, "/entity/TEST-1?depth=3"))
+    assert page.locator(".picture").evaluate("(one) => one.scrollWidth > one.clientWidth")
+    left, right, end = page.locator(".picture").evaluate(
+        """(box) => {
+            const [start, view] = [box.querySelector('.start rect'), box].map((one) => one.getBoundingClientRect());
+            return [start.left - view.left, start.right - view.left, view.width];
+        }"""
+    )
+    assert left >= 0
+    assert right <= end
 
 
 def test_the_back_button_restores_filters_and_links_stay(page, explorer):

@@ -68,8 +68,17 @@ def test_an_edge_that_is_only_proposed_is_marked_on_the_pages_of_its_ends(root):
     with Explorer(root) as explorer:
         assert [explorer.get(f"/entity/{one}").text.count(marked) for one in ("REQ-9", "REQ-1")] == [1, 1]
         rows = json.loads(explorer.get("/entity/REQ-9?format=json").text)
+        around = explorer.get("/entity/REQ-9").text.split('id="around"')[1]
+        picture = explorer.get("/entity/REQ-9?format=svg").text
+        entities = explorer.get("/entities?type=test").text
     assert [(row["type"], row["proposed"]) for row in rows] == [("depends_on", "yes")]
-    assert kb(root, "report", "--out", "-").count(marked) == 2
+    assert re.search(r'<b>depends_on</b> <a [^>]*>REQ-1</a> <span class="sev warning">proposed</span></li>', around)
+    drawn = '<path class="proposed"'
+    assert [drawn in one for one in (around, picture, kb(root, "graph", "REQ-9", "--format", "svg"))] == [True] * 3
+    assert re.search(r'T-&lt;b&gt;</a> <span class="sev warning">proposed</span></th>', entities)
+    report = kb(root, "report", "--out", "-")
+    assert report.count(marked) == 2
+    assert report.count(drawn) == 4  # of two edges, on the pages of their ends
 
 
 @pytest.mark.parametrize(
@@ -91,6 +100,18 @@ def test_filters_are_those_of_kb_review(models, root, query, expected):
         assert explorer.get(f"/review?{query}").status == 200
 
 
+def test_a_type_or_an_id_that_does_not_exist_is_refused_with_those_that_do(root):
+    with Explorer(root) as explorer:
+        unknown, near = explorer.get("/review?type=zzz"), explorer.get("/review?type=verified_bi")
+        assert (unknown.status, near.status) == (400, 400)
+        assert "There is no type &#39;zzz&#39;." in unknown.main
+        assert all(one in unknown.main for one in ("Known: ", " adr, ", " verified_by, "))
+        assert "Did you mean &#39;verified_by&#39;?" in near.main
+        assert "0 of 4 proposals" in explorer.get("/review?type=flag").main
+        gone = explorer.get("/review?id=REQ-8")
+        assert (gone.status, "REQ-9" in gone.main) == (404, True)
+
+
 def test_what_is_ticked_is_accepted_or_rejected_by_one_record(root):
     with Explorer(root, "--write") as explorer:
         test, edge, removal, owner = names_of(explorer)
@@ -108,6 +129,14 @@ def test_what_is_ticked_is_accepted_or_rejected_by_one_record(root):
     records = json.loads(kb(root, "--json", "log"))["records"]
     assert [one["message"] for one in records[:3]] == ["reject T-<b>", "reject deleted of REQ-9", "yes"]
     assert records[0]["actor"] == "tester"
+
+
+def test_after_the_deletion_of_what_a_page_is_about_is_accepted_the_page_is_about_all(root):
+    with Explorer(root, "--write") as explorer:
+        [removal] = names_of(explorer, "?id=REQ-9&actor=agent-1")
+        done = post(explorer, "/review", action="accept", chosen=removal, seq=5, id="REQ-9", actor="agent-1")
+        assert (done.status, done.headers["location"]) == (303, f"{explorer.base}/review?actor=agent-1")
+        assert "2 of 2 proposals" in explorer.get("/review?actor=agent-1").main
 
 
 def test_a_decision_on_an_earlier_state_or_by_who_may_not_is_refused(root):

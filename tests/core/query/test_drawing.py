@@ -49,6 +49,26 @@ def test_a_picture_alone_is_an_image_with_a_style_and_without_links():
     assert root.find(f"{SVG}style") is not None
 
 
+def test_what_is_only_proposed_or_retired_is_marked_and_a_line_below_says_how():
+    nodes = [Subject("A", "req", "", "", "", proposed=True), Subject("B", "req", "", "retired", "")]
+    plain = section("AB", [("depends_on", "", "A", "B")])
+    text = svg(Section(nodes, [Arrow("depends_on", "", "A", "B", is_proposed=True)], 2, 1), "", None, "all")
+    root = ET.fromstring(text)
+    boxes = root.find(f"{SVG}g[@class='nodes']")
+    assert boxes is not None
+    assert [one.get("class") for one in boxes] == ["proposed", "retired"]
+    assert [one.findtext(f"{SVG}title") for one in boxes] == ["A, req, proposed", "B, req, retired"]
+    assert [one.get("class") for one in root.findall(f"{SVG}g[@class='edges']/{SVG}path")] == ["proposed"]
+    assert drawn(text)[1] == ["A depends_on B (proposed)"]
+    legend = root.findall(f"{SVG}g[@class='legend']/{SVG}text")
+    assert [one.text for one in legend] == ["dotted: proposed", "dashed: retired"]
+    left, top, width, height = map(float, str(root.get("viewBox")).split())
+    assert all(left <= float(one.get("x", "")) < left + width - 100 for one in legend)
+    assert all(top < float(one.get("y", "")) <= top + height for one in legend)
+    assert ".start.retired rect{stroke-dasharray" in text  # a thick line with short dashes looks dotted
+    assert "legend" not in svg(plain, "", lambda _: "", "all")
+
+
 @pytest.mark.parametrize(
     "arrows",
     [
