@@ -1,4 +1,4 @@
-"""What the hooks of sharing add to `git commit`, against the same commit without hooks."""
+"""The cost that the hooks of sharing add to `git commit`, against the same commit without hooks."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _HEIGHT_PX: Final = 20
 _COLOURS: Final = ((90.0, "#2b7a3d"), (60.0, "#8a6100"), (0.0, "#b3261e"))
 """The colour of the second part from so many percent on; white text on each has a contrast of at least 4.5."""
 MARK: Final = 'aria-label="verified: '
-"""What is in each badge, by which one is recognized."""
+"""The mark in each badge, by which one is recognized."""
 _GREY: Final = "#5b6470"
 
 

@@ -1,4 +1,4 @@
-"""What the pages of the report and of the explorer have in common: plain data to the values of a template, and HTML."""
+"""The common parts of the pages of the report and of the explorer: plain data to the values of a template, and HTML."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HIDDEN_FIELDS: Final = frozenset({"id", "title", "type", "status", "version", "
 
 
 class Detail(msgspec.Struct, frozen=True):
-    """How much the page of an entity shows: a picture, its last records, and at most so many edges."""
+    """The extent of an entity's page: a picture, its last records, and at most so many edges."""
 
     has_picture: bool = True
     has_records: bool = True

@@ -1,4 +1,4 @@
-"""Where pages are: in one file, each is an element with an id; on a server, each has an address of its own."""
+"""The addresses of pages: in one file, each is an element with an id; on a server, each has an address of its own."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from kbweb.rendering import asset, render
 MAX_BYTES: Final = 5_000_000
 """The size of a report."""
 GENERATOR: Final = '<meta name="generator" content="kb '
-"""What is in each report, by which one is recognized."""
+"""The mark in each report, by which one is recognized."""
 MAX_PICTURES: Final = 1_000
 """Pictures of a report: with more entities it has none."""
 MAX_PAGES: Final = 15_000
@@ -42,7 +42,7 @@ _TITLES: Final = {
 
 
 class _Level(msgspec.Struct, frozen=True):
-    """How much a report shows of its entities (None: they have no pages), and what it says of the rest.
+    """The extent to which a report shows its entities (None: they have no pages), and what it says of the rest.
 
     ``rows`` is how many rows each of its lists has at most, None for all.
     """

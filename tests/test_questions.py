@@ -1,4 +1,4 @@
-"""What a search answers of the questions that agents ask, and what an answer takes of their room."""
+"""Answers of a search to the questions that agents ask, and the tokens that an answer takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the parts of clients are: installed, missing, outdated, changed by hand, or unusable. Nothing is started."""
+"""States of the parts of clients: installed, missing, outdated, changed by hand, or unusable. Nothing is started."""
 
 from __future__ import annotations
 

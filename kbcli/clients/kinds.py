@@ -26,7 +26,7 @@ _WORKSPACE: Final = "${workspaceFolder}"
 
 
 Event = Literal["session-start", "pre-compact", "pre-edit", "on-read"]
-"""What `kb agents hook` is run at. ``on-read`` is for clients that take no text before an edit, but with a file."""
+"""The events of `kb agents hook`. ``on-read`` is for clients that take no text before an edit, but with a file."""
 
 
 class HookEvent(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ from kbcore.text.json_reader import NotJson, read_spans
 PartName = Literal["server", "hooks", "instructions", "skill"]
 
 _EMPTY: Final[tuple[dict[str, Any], ...]] = ({}, {"version": 1}, {"version": 1, "hooks": {}}, {"hooks": {}})
-"""What a file of JSON says that holds nothing."""
+"""The text of a JSON file that holds nothing."""
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -120,7 +120,7 @@ class HookLists(msgspec.Struct, frozen=True):
     client: str
     file: HookFile
     command: tuple[str, ...]
-    """What is run, before the name of an event."""
+    """The command that is run, before the name of an event."""
     name: PartName = "hooks"
     is_text: bool = False
 

@@ -1,4 +1,4 @@
-"""What was written into the files of clients, so that it can be taken out again to the byte.
+"""Receipts of what was written into the files of clients, so that it can be taken out again to the byte.
 
 A receipt has the digest of a file as KB left it, and how to get back from there: the places of what was put in, and
 what was there before. It holds no other text of the file. While the file is as KB left it, it goes back exactly; a file
@@ -40,7 +40,7 @@ class Splice(msgspec.Struct, frozen=True):
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What is known of one file. ``back`` is None where the file was changed between two writes of KB."""
+    """The receipt of one file. ``back`` is None where the file was changed between two writes of KB."""
 
     after: str
     """The SHA-256 of the file as KB left it."""

@@ -1,4 +1,4 @@
-"""What is installed for a client in a repository and for its user: each part with its file; installing and removing.
+"""The parts of a client in a repository and for its user: each part with its file; installing and removing.
 
 One file may have several parts. It is changed under its lock, and what was changed is noted in the receipts.
 """
@@ -27,7 +27,7 @@ Action = Literal["none", "written", "removed", "kept", "deleted"]
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """Where clients are set up, and which programs of KB they are to run."""
+    """The folders in which clients are set up, and the programs of KB that they are to run."""
 
     machine: Machine
     worktree: Path | None
@@ -75,7 +75,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """What was done about a part, or would be: its state before, and the change of its file."""
+    """The result for one part, done or to be done: its state before, and the change of its file."""
 
     target: Target
     state: State

@@ -44,7 +44,7 @@ _DIGITS: Final = 32
 
 
 class CheckRequest(msgspec.Struct, frozen=True):
-    """What the command line asks for; ``tools`` is the name of a file, "" for none."""
+    """The request of the command line; ``tools`` is the name of a file, "" for none."""
 
     files: Sequence[str]
     tools: str = ""

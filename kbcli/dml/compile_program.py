@@ -31,7 +31,7 @@ _MOST_KEPT: Final = 200
 
 
 class CompileRequest(msgspec.Struct, frozen=True):
-    """What the command line asks for."""
+    """The request of the command line."""
 
     file: str
     model: Model

@@ -41,7 +41,7 @@ class _NoModel:
 
 
 class RunRequest(msgspec.Struct, frozen=True):
-    """What the command line asks for."""
+    """The request of the command line."""
 
     file: str
     params: Mapping[str, Any]

@@ -23,7 +23,7 @@ class UserInput:
     def __init__(self, output: Output) -> None:
         self._output = output
         self._read = bytearray()
-        """What was read and is not given out yet."""
+        """Text that was read and is not given out yet."""
 
     async def ask(self, prompt: str) -> str:
         """Return the next line; where a person can be asked, the prompt is shown before.

@@ -1,4 +1,4 @@
-"""What a command asks of a fleet: the place that is meant, its branches, and their answers as one."""
+"""The request of a command to a fleet: the place that is meant, its branches, and their answers as one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class FoundFleet(NamedTuple):
-    """What a command asks: the place, its heads, those that could not be read, who asks, and by which workers."""
+    """The request of a command: the place, its heads, those that could not be read, who asks, and by which workers."""
 
     place: Place
     heads: list[FleetHead]

@@ -17,7 +17,7 @@ from kbcore.storage.replacing import replace_file
 from kbcore.store.workspace import Workspace
 
 PLACE: Final = ".github/workflows/kb.yml"
-"""Where the file is, from the top of the worktree."""
+"""The path of the file, from the top of the worktree."""
 
 Action = Literal["created", "updated", "kept", "changed"]
 """``kept`` where it is as it would be written; ``changed`` where somebody changed it, so that it stays as it is."""

@@ -23,7 +23,7 @@ _ANSWERS: Final = {said: word[0] for word in ("yes", "change", "no", "all", "qui
 
 
 class Found(NamedTuple):
-    """What a worktree has beyond what is configured: documents, and reports of test runs by their paths."""
+    """The files of a worktree beyond those that are configured: documents, and reports of test runs by their paths."""
 
     documents: Detection
     reports: list[str]

@@ -1,4 +1,4 @@
-"""What a client's hook asks of KB, read from its JSON, and the answer in the client's own form.
+"""The request of a client's hook, read from its JSON, and the answer in the client's own form.
 
 Read with what Python has loaded at its start, and its JSON: a client waits for it before each edit of its agent. The
 status of a hook is always 0, and a folder without a KB gets no answer.

@@ -1,4 +1,4 @@
-"""Where the clients of one call are set up, and which programs of KB they are to run."""
+"""The folders in which the clients of one call are set up, and the programs of KB that they are to run."""
 
 from __future__ import annotations
 

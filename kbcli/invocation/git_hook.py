@@ -188,7 +188,7 @@ def _is_left_out(session: Session) -> bool:
 
 
 class _State:
-    """What a note is about (``hook_note``): what is checked out, and how settings and store look."""
+    """The subject of a note (``hook_note``): what is checked out, and how settings and store look."""
 
     def __init__(self, session: Session, env: Mapping[str, str]) -> None:
         from kbcore.ids import encode_branch

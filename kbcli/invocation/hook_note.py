@@ -34,7 +34,7 @@ WORK = "work"
 
 
 class Note:
-    """What a hook left: the branch, commit, settings and store that it is about, and what it said of them.
+    """The note that a hook left: the branch, commit, settings and store that it is about, and what it said of them.
 
     ``endings`` are those of the files that documents may have, in small letters; ``packages`` is how the folder of
     installed packages looks, of which one may read files of other endings. ``head`` is the path of the store's head.

@@ -28,11 +28,11 @@ _MAX_BYTES = 2**23
 _MOST = 64
 """The number of answers that are kept."""
 _SETTLED_NS = 20_000_000
-"""What has changed within this time before the answer was begun may change again without looking different."""
+"""The time before an answer in which a changed file may change again without looking different."""
 _MAX_ADDED_BYTES = 2**18
 """The most bytes of records that are looked through for names."""
 _HEAD = ',"head":{'
-"""What is in front of the last record in the head of a store; all before that stays while records are added."""
+"""The part of a store's head in front of the last record; all before that stays while records are added."""
 _NOT_BY_NAME = (b'"repair":', b'"holes":', b'"unproven":', b'"redacted":', b'"redaction":')
 """The members of records that change more than what they name."""
 _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE")

@@ -1,4 +1,4 @@
-"""What `kb agents` and `kb uninstall` say of a part of a client, in a line. Pure."""
+"""Lines of `kb agents` and `kb uninstall` about a part of a client. Pure."""
 
 from __future__ import annotations
 

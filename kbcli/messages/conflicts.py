@@ -1,4 +1,4 @@
-"""What is contested, in words: each field with its values, numbered, and how to decide it. Pure."""
+"""Contested fields, in words: each field with its values, numbered, and how to decide it. Pure."""
 
 from __future__ import annotations
 

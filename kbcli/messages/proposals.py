@@ -1,4 +1,4 @@
-"""What is only proposed, as a diff with what is accepted, below who proposed it and when. Pure."""
+"""Proposals as a diff with what is accepted, below who proposed it and when. Pure."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Asking:
         self.files: FileState | None = None
         """The relation of the facts of the graph to the files; None where no goal asked for the graph."""
         self._ensured: Ensured | None = None
-        """Where the store of the last request came from, as was said."""
+        """The origin of the last request's store that was named to the user."""
         self._branch = ""
         """The branch of the last request."""
         self._roots = roots

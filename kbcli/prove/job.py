@@ -39,7 +39,7 @@ def shell(line: str, client: str = AGENT) -> Step:
 
 
 class Script(msgspec.Struct, frozen=True):
-    """How one system does a job.
+    """The way in which one system does a job.
 
     ``before`` makes the situation of the job and ``afterwards`` shows its result: neither is counted, nor is a call of
     a client other than the agent. ``impossible`` says why the job cannot be done. With ``is_read``, the model has to

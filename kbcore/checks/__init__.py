@@ -58,7 +58,7 @@ class SettingsInForce(Protocol):
 
     @property
     def machine(self) -> Machine:
-        """What KB takes from this machine."""
+        """The file system, clock and environment of this machine."""
 
     @property
     def user(self) -> UserSettings:

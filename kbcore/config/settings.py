@@ -69,7 +69,7 @@ class LogicSettings(msgspec.Struct, frozen=True):
 
 
 class ShareSettings(msgspec.Struct, frozen=True):
-    """How changes get into change files: not at all, by ``kb share`` alone, or by the hook before each commit too.
+    """The way of changes into change files: not at all, by ``kb share`` alone, or by the hook before each commit too.
 
     Only changes of these actors are shared, and only those of which every entity is of these types; globs, where ``*``
     is any. A change is shared whole or not at all.
@@ -139,12 +139,12 @@ class Config(msgspec.Struct, frozen=True):
     logic: LogicSettings = LogicSettings()
     share: ShareSettings = ShareSettings()
     search_meaning: MeaningMode = "auto"
-    """Whether a search for a text looks for its meaning too: where the extra is installed, or always, or never."""
+    """A search for a text looks for its meaning too: where the extra is installed, or always, or never."""
     review: ReviewSettings = ReviewSettings()
     results: tuple[str, ...] = ()
     """Globs of the reports that ``kb results`` takes in where none is named."""
     code_owners: bool = True
-    """Whether the file ``CODEOWNERS`` gives the owners of what states none."""
+    """The file ``CODEOWNERS`` gives the owners of what states none."""
     staged_symbols: tuple[str, ...] = ()
     """Globs of the source files that must name a requirement once they are staged."""
     fleet: FleetSettings = FleetSettings()

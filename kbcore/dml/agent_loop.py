@@ -62,7 +62,7 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Services(msgspec.Struct, frozen=True):
-    """What a loop needs of its run."""
+    """The parts of a run that its loop needs."""
 
     memory: Memory
     tools: Sequence[ToolSpec]

@@ -29,7 +29,7 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class Spent:
-    """What a run has used so far."""
+    """The use of each budget so far."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget

@@ -1,4 +1,4 @@
-"""What a run tells while it goes on: events, in the order in which they came about."""
+"""Events of a run while it goes on, in the order in which they came about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a program, in sentences: what an engine replies, and what `kb dml check` finds besides. Pure."""
+"""Findings about a program, in sentences: what an engine replies, and what `kb dml check` finds besides. Pure."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from kbcore.limits import MAX_CONVERSATION_CHARS, MIB
 ROOT = 0
 """The node of the empty conversation."""
 _LEAST_CHARS: Final = 100
-"""What a message counts beside its text and the arguments of its calls."""
+"""The tokens that a message counts beside its text and the arguments of its calls."""
 
 
 class Memory:

@@ -61,7 +61,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What a model says at once: text, calls of tools, or both."""
+    """One answer of a model: text, calls of tools, or both."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()

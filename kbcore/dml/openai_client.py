@@ -73,7 +73,7 @@ _PASSING_STATUSES: Final = frozenset({408, 409, 425})
 _HEADERS: Final = frozenset(
     {"accept", "connection", "content-length", "content-type", "host", "transfer-encoding", "user-agent"}
 )
-"""What is sent of the headers that the client of openai sets, some of them from the environment."""
+"""The headers of the client of openai that are sent, some of them from the environment."""
 _PROVIDER: Final = "server"
 """The name of no provider that the library knows: prices are found by the URL alone, and a model on the user's own
 machine that is named as one of OpenAI's has none."""
@@ -92,7 +92,7 @@ class Failure(msgspec.Struct, frozen=True):
     kind: FailureKind
     said: str
     wait_s: float | None = None
-    """How long the server asks to wait."""
+    """The wait that the server asks for."""
 
     @property
     def may_pass(self) -> bool:

@@ -54,7 +54,7 @@ _HINTS: Final = {
 
 
 class Retries(msgspec.Struct, frozen=True):
-    """How often a request is sent, and the waits in between: each twice as long as the one before.
+    """The number of times a request is sent, and the waits in between: each twice as long as the one before.
 
     A server that asks for a wait gets it, up to the longest one. If it asks for a longer one, the request fails.
     """

@@ -1,4 +1,4 @@
-"""What a run is given beside its program. Plain data."""
+"""The options of a run beside its program. Plain data."""
 
 from __future__ import annotations
 

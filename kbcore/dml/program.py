@@ -40,7 +40,7 @@ class Param(msgspec.Struct, frozen=True):
 
 
 class Program(msgspec.Struct, frozen=True):
-    """What an engine says of a program. ``mains`` has the names of the arguments of each clause of `agent_main`.
+    """A program as an engine reads it. ``mains`` has the names of the arguments of each clause of `agent_main`.
 
     A name is None where the argument is no variable. ``asked`` has the keys that goals `param(…)` name.
     """

@@ -1,4 +1,4 @@
-"""What a run leaves in the store: who writes for it, and the event that remembers it.
+"""Records of a run in the store: who writes for it, and the event that remembers it.
 
 Invariant: all that a run writes is in a session of its own, the id of the run, so that one command takes it back.
 """

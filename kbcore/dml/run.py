@@ -109,7 +109,7 @@ class Run:
         """Whoever reads holds the reader: when nobody does any more, the run ends."""
         self._last_node = ROOT
         self.error: KBError | None = None
-        """What ended the run, where its outcome is `error`."""
+        """The error that ended the run, where its outcome is `error`."""
 
     @property
     def memory(self) -> list[Message]:

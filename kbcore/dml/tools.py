@@ -29,7 +29,7 @@ class ToolFailed(Exception):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where in a run a tool is called: in or after which task, counted from 1; 0 before the first one."""
+    """The point of a run at which a tool is called: in or after which task, counted from 1; 0 before the first one."""
 
     task: int = 0
 
@@ -98,7 +98,7 @@ class Toolset:
     def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = (), policy: Policy | None = None) -> None:
         self._tools: dict[str, Tool] = {}
         self._makers: dict[str, Callable[[], Tool]] = {}
-        """What makes the tools that are made when they are first looked for, by their names."""
+        """The functions that make the tools that are made when they are first looked for, by their names."""
         self.policy = policy
         for one in tools:
             self.add(one if isinstance(one, Tool) else tool_of(one))

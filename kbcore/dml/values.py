@@ -40,7 +40,7 @@ _LIST: Final = "list("
 
 
 class NotAValue(ValueError):
-    """What was given is no value of JSON."""
+    """The given value is no value of JSON."""
 
 
 def term_of(given: Any, nesting: int = MAX_VALUE_NESTING) -> str:

@@ -49,7 +49,7 @@ No message spells such a command out: whoever reads one, such as an agent, might
 
 
 class EdgeWords(msgspec.Struct, frozen=True, array_like=True):
-    """What names an edge for the tools, which know no ids of edges."""
+    """The arguments that name an edge for the tools, which know no ids of edges."""
 
     type: str
     from_id: str

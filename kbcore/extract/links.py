@@ -34,7 +34,7 @@ _MARKDOWN_LINK: Final = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*+\])*+\]\(\s*+<?+([^
 _WIKILINK: Final = re.compile(r"!?\[\[([^\[\]|]+)(?:\|[^\[\]]*)?\]\]")
 _ID_WORD: Final = re.compile(r"""[^\s,;|<>(){}"'`]+""")
 _PLAIN_ID: Final = re.compile(r"[\w-]+")
-"""What can be neither a link, a URL nor a path, as most targets are."""
+"""Targets that can be neither a link, a URL nor a path, as most are."""
 _DOCUMENT: Final = re.compile(r"\.(?:md|markdown)\Z", re.IGNORECASE)
 _TEXT: Final = re.compile(r"\.(?:md|markdown|rst)\Z", re.IGNORECASE)
 _TARGET_KEYS: Final = ("target", "to", "id")

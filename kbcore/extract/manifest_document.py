@@ -1,4 +1,4 @@
-"""What a manifest states, a YAML or JSON file that lists symbols and their relationships.
+"""The facts of a manifest, a YAML or JSON file that lists symbols and their relationships.
 
 One bad symbol does not lose the others, and only what is known of this symbol is kept as it was.
 """

@@ -1,4 +1,4 @@
-"""What a Markdown document states: one entity, by its front matter, its first lines and its links.
+"""The facts of a Markdown document: one entity, by its front matter, its first lines and its links.
 
 No file is skipped in silence: each gives an entity, a problem or a note. No id is guessed.
 """

@@ -43,7 +43,7 @@ _PROPOSED: Final = "select repo || ':' || id from proposed where repo || ':' || 
 
 
 class Asker(msgspec.Struct, frozen=True):
-    """Who asks: the machine, the settings of the user, and the first instant that does not count, "" for now."""
+    """The asker: the machine, the settings of the user, and the first instant that does not count, "" for now."""
 
     machine: Machine
     user: UserSettings
@@ -77,7 +77,7 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 class Affected(msgspec.Struct, frozen=True):
-    """What a change of an entity affects in all repositories; ``rows`` are nearest first within each part."""
+    """The entities that a change affects in all repositories; ``rows`` are nearest first within each part."""
 
     found: Impact
     rows: list[dict[str, Any]]

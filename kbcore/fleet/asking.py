@@ -32,7 +32,7 @@ _NO_BODIES: Final = "(select '' as id, '' as text where false)"
 
 
 class CheckQuestion(msgspec.Struct, frozen=True, tag="check"):
-    """What the rules find. ``only`` names the rules to run; none means all.
+    """The findings of the rules. ``only`` names the rules to run; none means all.
 
     ``elsewhere`` is what is known of references to other repositories, None where that is not looked for.
     """
@@ -52,7 +52,7 @@ class RowsQuestion(msgspec.Struct, frozen=True, tag="rows"):
 
 
 class CoverageQuestion(msgspec.Struct, frozen=True, tag="coverage"):
-    """Which requirements that a query means are specified, verified and implemented."""
+    """The requirements that a query means, and which of them are specified, verified and implemented."""
 
     query: Query
     before: str = ""

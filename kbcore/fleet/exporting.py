@@ -35,7 +35,7 @@ _PLACE_BYTES: Final = 2**40
 
 
 class ExportRequest(msgspec.Struct, frozen=True):
-    """What is exported: the names of the repository and of the branch in the fleet.
+    """The subject of an export: the names of the repository and of the branch in the fleet.
 
     Without ``has_history`` there are only present facts, as of a store that is thrown away. ``is_whole`` writes every
     part again. ``is_default`` says that it is the default branch of the repository.
@@ -49,7 +49,7 @@ class ExportRequest(msgspec.Struct, frozen=True):
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """What an export wrote: nothing where all was there. ``left_out`` counts elements that are not to be shared."""
+    """The result of an export: nothing where all was there. ``left_out`` counts elements that are not to be shared."""
 
     head: FleetHead
     written: tuple[Part, ...]

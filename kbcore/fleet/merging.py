@@ -104,7 +104,7 @@ def _groups(answer: Answer, row: dict[str, Any], by: By) -> Sequence[str]:
 
 
 class _Tally:
-    """How many requirements of a group have each state of each aspect."""
+    """The number of requirements of a group in each state of each aspect."""
 
     def __init__(self) -> None:
         self.requirements = 0

@@ -56,7 +56,7 @@ _DIED: Final = "The worker of Ray ended before it answered, {count} times: it ma
 
 
 class RayOptions(msgspec.Struct, frozen=True):
-    """How shards are asked: by how many workers, 0 for one on each processor; of which cluster, "" for processes here.
+    """The engine of shards: by how many workers, 0 for one on each processor; of which cluster, "" for processes here.
 
     ``shard`` is the most branches that a worker asks at once.
     """
@@ -80,7 +80,7 @@ class RayEngine:
         self.addresses = {one["NodeManagerAddress"] for one in alive}
         nodes = [one["Resources"] for one in alive]
         self.workers = options.workers or int(sum(one["CPU"] for one in nodes))
-        """How many shards are asked at the same time."""
+        """The number of shards that are asked at the same time."""
         self.memory_bytes = int(min(one["memory"] / one["CPU"] for one in nodes))
         """The share of a worker in the memory of its machine."""
 

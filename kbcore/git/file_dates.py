@@ -1,4 +1,4 @@
-"""When files came into the history of HEAD and last changed there, and who wrote the commit that brought each.
+"""The dates of files in the history of HEAD: when each came and last changed, and who wrote the commit that brought it.
 
 A renamed file keeps the dates of its earlier names. Times are those of the authors of commits.
 """
@@ -19,7 +19,7 @@ _LOG: Final = (
     *("-c", "log.showRoot=true", "log", "-M", "--name-status", "-z"),
     *("--no-show-signature", "--no-follow", "--encoding=UTF-8", "-O/dev/null"),
 )
-"""What git is asked, whatever the settings of the user say of its log."""
+"""The arguments of git's log, whatever the user's settings say of it."""
 _BEGINS: Final = "\x01"
 _LAST_S: Final = 253_402_300_799
 """The end of the year 9999: what is later is no time."""
@@ -42,7 +42,7 @@ class DocumentDates(msgspec.Struct, frozen=True):
 
 
 class DateChanges(msgspec.Struct, frozen=True):
-    """What a range of commits says of the dates of files.
+    """The dates of files in a range of commits.
 
     ``found`` has the files that they touched, by the names after them: when this range touched a file first and last.
     ``names`` has the name after them of each file before them that they renamed, by its old name: None for one that is

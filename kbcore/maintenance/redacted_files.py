@@ -71,7 +71,7 @@ _File = tuple[str, bytes | str]
 """A change file: its path, and its content, or why it cannot be read."""
 
 Decoded = dict[tuple[str, bytes], ReadChanges]
-"""What change files hold, by path and content: what was decoded once, of whatever worktree or index, is not again."""
+"""The changes of files, by path and content: what was decoded once, of whatever worktree or index, is not again."""
 
 
 def find_change_files(workspace: Workspace, target: Target) -> RedactedFiles:

@@ -44,7 +44,7 @@ _CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 class Survey:
-    """What holds it in one store, as of one head."""
+    """The holders of the target in one store, as of one head."""
 
     def __init__(self, fs: Fs, directory: Path, of: Head, target: Target) -> None:
         """Raises: ``InvalidQuery`` where a pattern is part of a name; what reading the store raises."""

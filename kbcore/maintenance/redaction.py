@@ -60,7 +60,7 @@ class RedactedStore(msgspec.Struct, frozen=True):
     records: int = 0
     snapshots: int = 0
     left: tuple[str, ...] = ()
-    """What could not be removed now: the next write to the branch does it."""
+    """Files that could not be removed now: the next write to the branch does it."""
     error: str = ""
 
 
@@ -73,7 +73,7 @@ class RedactAnswer(msgspec.Struct, frozen=True):
     staged: tuple[str, ...]
     """Those of them that are in the index of their worktree, and the old files are not any more."""
     failed: tuple[str, ...]
-    """What was not done about change files, a sentence each."""
+    """Omissions about change files, a sentence each."""
     elsewhere: tuple[str, ...]
 
     @property

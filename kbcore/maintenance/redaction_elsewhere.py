@@ -1,4 +1,4 @@
-"""What holds a secret and is only named: documents belong to people, and others have copies of what git has."""
+"""Places that hold a secret and are only named: documents belong to people, and others have copies of what git has."""
 
 from __future__ import annotations
 

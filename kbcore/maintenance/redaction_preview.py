@@ -1,4 +1,4 @@
-"""Where a leaked secret is: which stores of this clone, change files and other places hold it. Nothing is written.
+"""Finding a leaked secret: the stores of this clone, change files and other places that hold it. Nothing is written.
 
 What is looked for is a pattern, or the values of an entity, of a record of one branch, or of a change.
 """
@@ -35,7 +35,7 @@ _CHANGE: Final = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}")
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a person wants to take out: a pattern, or fields of an entity, of a record of one branch, or of a change."""
+    """The request of a person: a pattern, or fields of an entity, of a record of one branch, or of a change."""
 
     kind: Literal["pattern", "entity", "record", "change"]
     text: str = ""
@@ -70,7 +70,7 @@ class FoundStore(msgspec.Struct, frozen=True):
     records: tuple[FoundRecord, ...] = ()
     snapshots: int = 0
     quarantine: tuple[str, ...] = ()
-    """What lies in quarantine: it is removed with the redaction."""
+    """Files in quarantine: they are removed with the redaction."""
     also_in: tuple[int, ...] = ()
     """Records that hold a text of a value which would be taken out, and stay."""
     unused: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class FoundStore(msgspec.Struct, frozen=True):
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """What a redaction would change, and what it does not reach."""
+    """The preview of a redaction: what it would change, and what it does not reach."""
 
     stores: tuple[FoundStore, ...]
     change_files: tuple[str, ...]
@@ -106,7 +106,7 @@ class CloneStore(msgspec.Struct, frozen=True):
 
 
 class ResolvedTarget(msgspec.Struct, frozen=True):
-    """What is wanted, and for a record what names it in every store: its lineage, seq, time and epoch."""
+    """The request, and for a record what names it in every store: its lineage, seq, time and epoch."""
 
     wanted: Wanted
     record: tuple[str, int, str, str] | None = None

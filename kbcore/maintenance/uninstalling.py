@@ -1,4 +1,4 @@
-"""What KB has made in a repository and in its user's folders, and how it is taken away.
+"""The removal of what KB has made in a repository and in its user's folders.
 
 Invariant: unless asked to delete everything, it deletes nothing of which there is no other copy: journals, and settings
 and change files that git does not have as they are. Files that KB derives, and settings as KB wrote them, always go.
@@ -38,7 +38,7 @@ Reason = Literal["journals", "not_in_git", "other_repositories"]
 _USER_FOLDERS: Final = (("XDG_CACHE_HOME", ".cache"), ("XDG_STATE_HOME", ".local/state"))
 _KB: Final = "kb"
 _IN_GIT_DIR: Final = ("kb-hook", KEPT_ANSWERS)
-"""What is in the git directory of each worktree: the note of git's hooks, and kept answers."""
+"""Files in the git directory of each worktree: the note of git's hooks, and kept answers."""
 _WAIT_S: Final = 10.0
 _COMMAND: Final = "kb uninstall"
 
@@ -51,7 +51,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Removal(msgspec.Struct, frozen=True):
-    """What is removed, in this order, and what stays. ``emptied`` are folders that go if nothing is left in them."""
+    """The paths to remove, in order, and those to keep. ``emptied`` are folders that go if nothing is left in them."""
 
     paths: tuple[Path, ...]
     emptied: tuple[Path, ...]

@@ -192,7 +192,7 @@ class RedactedRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Redaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a redaction did to the records before its own."""
+    """The changes of a redaction to the records before its own."""
 
     first: int
     """The first record whose ``sum`` was computed again."""

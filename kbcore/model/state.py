@@ -72,7 +72,7 @@ class StateReads(msgspec.Struct, frozen=True):
 
 
 class EncodedChanges(msgspec.Struct, frozen=True):
-    """What a changeset makes of an empty state, where it is too much to be held as values.
+    """The result of a changeset on an empty state, where it is too much to be held as values.
 
     ``operations`` reads the operations in their order, as JSON, some in each piece. ``row_files`` has by table the
     files with the rows of the view, a line of JSON each, which stay for as long as the draft is used; of the table of

@@ -20,7 +20,7 @@ from kbcore.text.code_owners import NONE, CodeOwners
 from kbcore.view.view import View
 
 GROUPS: Final[tuple[By, ...]] = ("owner", "tag", "component", "folder", "priority")
-"""What the requirements of the page of coverage are grouped by."""
+"""The groupings of requirements on the page of coverage."""
 _NAMES: Final = f"select {COLUMNS} from node n order by n.id"  # noqa: S608 - fixed names
 
 

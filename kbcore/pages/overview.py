@@ -27,7 +27,7 @@ class TypeCount(msgspec.Struct, frozen=True):
 
 
 class RuleCount(msgspec.Struct, frozen=True):
-    """What one rule found. ``status`` is that of its run, ``reason`` why it could not run."""
+    """The findings of one rule. ``status`` is that of its run, ``reason`` why it could not run."""
 
     rule: str
     severity: Severity

@@ -267,7 +267,7 @@ _NAMES: Final[Mapping[By, str]] = {
     "owner": "nullif(n.owner, '')",
     "folder": "if(n.path = '', null, coalesce(nullif(regexp_extract(n.path, '(?s)^(.*)/', 1), ''), '.'))",
 }
-"""What names the groups of a requirement ``n``, none by null."""
+"""The names of the groups of a requirement ``n``, none by null."""
 
 
 def _conditions(statement: walk.WalkStatement, asked: Query) -> list[str]:

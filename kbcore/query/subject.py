@@ -17,7 +17,7 @@ _NAMES: Final = ("id", "type", "title", "status", "owner")
 COLUMNS: Final = ", ".join([*(f"coalesce(n.{name}, '')" for name in _NAMES), of_node("n")])
 """The columns of a node ``n`` for one subject."""
 WIDTH: Final = len(_NAMES) + 1
-"""How many these are."""
+"""The number of these."""
 
 
 class Subject(msgspec.Struct, frozen=True):

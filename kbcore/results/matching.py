@@ -1,4 +1,4 @@
-"""Which test an outcome is of: by an id in the report, by what the test says runs it, by its file and name. Pure.
+"""Matching of outcomes with tests: by an id in the report, by what the test says runs it, by its file and name. Pure.
 
 Runners name tests in their own ways: with dots, with the folders of a package, with a sentence for each ``describe``.
 Names are therefore compared as the words in them, from the end. A test of source code matches where all words of its

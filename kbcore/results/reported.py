@@ -1,4 +1,4 @@
-"""What reports say, whatever their format: outcomes of tests, and lines that ran. Plain data."""
+"""Outcomes of tests, and lines that ran, as reports of any format state them. Plain data."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def take_results(
 
 
 class _Read(msgspec.Struct):
-    """What the reports have."""
+    """The content of the reports."""
 
     collected: Collected
     reports: list[ReadReport]

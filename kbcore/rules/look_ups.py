@@ -84,7 +84,7 @@ class Look(msgspec.Struct, frozen=True):
     suspect: Callable[[], list[StaleEdge]]
     has_or_had_edges: Callable[[], bool]
     elsewhere: Elsewhere | None = None
-    """What is known of other repositories, None where the repository belongs to no fleet."""
+    """The known references of other repositories, None where the repository belongs to no fleet."""
 
     def came_or_went(self) -> set[str]:
         """Return the ids of the nodes that exist on one side alone."""

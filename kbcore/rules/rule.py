@@ -108,9 +108,9 @@ class RuleContext(msgspec.Struct, frozen=True):
     now_s: Callable[[], float] = lambda: 0.0
     """A clock for saying which rule took how long."""
     creations: Creations = lambda _: {}
-    """What several changes created under one id."""
+    """Entities that several changes created under one id."""
     elsewhere: Elsewhere | None = None
-    """What is known of other repositories, None where the repository belongs to no fleet."""
+    """The known references of other repositories, None where the repository belongs to no fleet."""
     with_proposals: RuleContext | None = None
     """The same with what is only proposed, where there is any: it is left out of this one."""
 

@@ -47,7 +47,7 @@ _MODE: Final = "100644"
 
 
 class RefContent(msgspec.Struct, frozen=True):
-    """What a ref holds: its commit, None where there is none; its files; its changes by id, and those withdrawn."""
+    """The content of a ref: its commit, None where there is none; its files; its changes by id, and those withdrawn."""
 
     commit: str | None
     files: Mapping[str, bytes]

@@ -50,7 +50,7 @@ class Packed(msgspec.Struct, frozen=True):
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    """What is to be done: contents of packs by path, packs that are there and not staged, and the files that go."""
+    """The plan of a packing: contents of packs by path, packs that are there and not staged, and the files that go."""
 
     packs: dict[str, bytes]
     unstaged: tuple[str, ...]

@@ -41,7 +41,7 @@ _ID: Final = "id"
 _CREATED_BY: Final = "created_by"
 
 Fact = tuple[Hashable, ...]
-"""What a claim states: the kind of it, the element (``_Elements``), and the rest; for an id there is no element."""
+"""The statement of a claim: its kind, the element (``_Elements``), and the rest; for an id there is no element."""
 
 
 class WrittenChange(msgspec.Struct, frozen=True):

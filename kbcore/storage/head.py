@@ -118,7 +118,7 @@ class Redacted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The last redaction of a store."""
 
     generation: int
-    """How many there were; the files that the last one wrote have it in their names."""
+    """Their number; the files that the last one wrote have it in their names."""
     seq: int
     """The record that documents it. Files of an earlier generation that begin no later, and that do not count, go."""
     store_id: str

@@ -45,7 +45,7 @@ class BranchWitness:
         self.loss: Loss | None = None
         """Losses that the last check found."""
         self.copies: tuple[str, ...] = ()
-        """How the first copy of the store elsewhere that contradicts it does so, as of the last check; else empty."""
+        """The contradiction of the first copy of the store elsewhere, as of the last check; else empty."""
         self.damaged: DamagedNote | None = None
         """The file of the branch, as of the last check, where it cannot be used."""
 

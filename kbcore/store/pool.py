@@ -42,7 +42,7 @@ class CachePlaces(NamedTuple):
 
 
 class StoreNeeds(NamedTuple):
-    """What a store is opened with; ``refused`` completes the error of a write that the system refused."""
+    """The arguments of opening a store; ``refused`` completes the error of a write that the system refused."""
 
     cache: CachePlaces
     witness: BranchWitness | None
@@ -72,7 +72,7 @@ class StorePool:
         self.empty_stores: dict[Path, Path] = {}
         """Empty stores of this process, by the place where the store would be that can neither be found nor made."""
         self.pointed: set[tuple[Path, str]] = set()
-        """What `.kb/branches` was and is to stay like, for ``relocation``; git is asked once."""
+        """The identity of `.kb/branches`, which is to stay, for ``relocation``; git is asked once."""
         self.births: BirthCache = {}
         self.share_settings: dict[str, ShareSettings | None] = {}
         """The settings of sharing at commits, None at one that has none."""
@@ -84,7 +84,7 @@ class StorePool:
         self._places: dict[Path, NotesFolder] = {}
         self._witnesses: dict[Path, BranchWitness] = {}
         self.settled: dict[Path, tuple[object, ...]] = {}
-        """How `.kb` looked from outside when there was nothing to do for ``relocation``."""
+        """The stamp of `.kb` when there was nothing to do for ``relocation``."""
 
     def place(self, machine: Machine, repo: Repository) -> NotesFolder:
         """Return where the branches of a repository are noted, the same one every time."""

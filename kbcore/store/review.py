@@ -1,4 +1,4 @@
-"""What is only proposed on a branch, who proposed it, and the changeset that accepts or rejects it.
+"""Proposals on a branch, who proposed each, and the changeset that accepts or rejects it.
 
 A decision is a changeset like others, so it is in the log, is undone and is shared as they are. It names the seq that
 the proposals were read at: what has changed since refuses it.

@@ -73,7 +73,7 @@ def wanted_and_faults(workspace: Workspace) -> tuple[tuple[ActiveExtractor, ...]
 
 
 class _Latest(NamedTuple):
-    """What was made of settings, and of what: none of it changes afterwards."""
+    """The extractors that were made of settings, and these settings: none of it changes afterwards."""
 
     usable: Mapping[str, Extractor]
     settings: Mapping[str, Mapping[str, Any]]

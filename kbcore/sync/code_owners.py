@@ -15,7 +15,7 @@ from kbcore.text.problems import FileProblem
 from kbcore.text.wording import pluralize
 
 PLACES: Final = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS")
-"""Where it is looked for, from the root; the first one counts, and no other."""
+"""The paths at which it is looked for, from the root; the first one counts, and no other."""
 _SHOWN: Final = 5
 _KIND: Final = FileKind(
     limits.MAX_CODE_OWNERS_BYTES,

@@ -1,4 +1,4 @@
-"""Which documents a worktree has that no settings read, and the settings that would; writes those that are taken."""
+"""Detection of documents that no settings read, and the settings that would; writes those that are taken."""
 
 from __future__ import annotations
 

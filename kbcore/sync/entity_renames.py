@@ -33,14 +33,14 @@ class Past(msgspec.Struct, frozen=True):
     renamed: Mapping[str, str] = {}
     begun: tuple[BegunRename, ...] = ()
     dates: Mapping[str, DocumentDates] = {}
-    """When git says that files with new entities came and last changed."""
+    """The dates of files with new entities, as git has them."""
     released: Mapping[str, str] = {}
     holders: Mapping[str, Sequence[str]] = {}
     """The entities of the records that have a former id which these files name, in the order of ids."""
     has_changes: bool = False
     """Changes of clients say what holds of an entity that has an earlier id again: nothing stated of the later one."""
     claimed: Mapping[str, bool] = {}
-    """Whether an id that these files name as a former one is that of an entity after the changes of clients."""
+    """An id that these files name as a former one is that of an entity after the changes of clients."""
 
 
 class RenamePlan(msgspec.Struct):

@@ -55,7 +55,7 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 class _Later(msgspec.Struct, frozen=True):
-    """What the commits from ``base``, that of the lines, to ``commit`` changed."""
+    """The changes of the commits from ``base``, that of the lines, to ``commit``."""
 
     format: int
     base: str

@@ -101,7 +101,7 @@ def plan_first(
 
 
 class _Known(NamedTuple):
-    """What is known of files by their paths: their encoded facts, and their dates where git knows them."""
+    """The known facts of files by their paths: their encoded facts, and their dates where git knows them."""
 
     facts: Mapping[str, bytes]
     dates: Mapping[str, DocumentDates]

@@ -17,7 +17,7 @@ OPERATIONS: Final = ("put", "state", "read")
 """The kinds of the operations of a first sync, in their order: of entities, of edges, and of files."""
 
 _UNSENDABLE: Final = (OverflowError, UnicodeEncodeError, TypeError, RecursionError)
-"""What encoding raises for facts with a value that cannot be sent, such as a number of many digits."""
+"""Errors of encoding for facts with a value that cannot be sent, such as a number of many digits."""
 
 
 class UseExtractors(msgspec.Struct, frozen=True, tag=True):

@@ -96,7 +96,7 @@ def _place(key: str, path: str, type_: str, fields: Mapping[str, object]) -> _Pl
 
 
 class _Pairing:
-    """Which symbol that goes is which one that comes."""
+    """The pairs of symbols that go and come and are the same."""
 
     def __init__(self, going: Iterable[_Place], coming: Iterable[_Place], gone: frozenset[str]) -> None:
         self._going = {one.id: one for one in sorted(going, key=lambda one: one.id)}
@@ -104,7 +104,7 @@ class _Pairing:
         self._left = Counter(one.path for one in self._going.values())
         self._gone = gone
         self._files: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        """How many symbols moved from a file, by the files that they are in now."""
+        """The number of symbols that moved from a file, by the files that they are in now."""
         self._file_now: dict[str, str] = {}
         self._pairs: dict[str, str] = {}
         self.not_compared: dict[str, int] = {}

@@ -87,7 +87,7 @@ class _Difference(NamedTuple):
 
 
 class SharedChanges:
-    """What change files make of the state of a branch at a seq."""
+    """The result of change files on the state of a branch at a seq."""
 
     def __init__(
         self,

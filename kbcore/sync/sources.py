@@ -1,4 +1,4 @@
-"""What is configured to be read: the files of each entry, what is known from them, and what one of them says now."""
+"""The configured sources: the files of each entry, what is known from them, and what one of them says now."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class ConfiguredSource(msgspec.Struct, frozen=True):
 
 
 class SourceList(msgspec.Struct, frozen=True):
-    """What is configured, and the files that no source has which may be documents."""
+    """The configured sources, and the files that no source has which may be documents."""
 
     sources: tuple[ConfiguredSource, ...]
     uncovered: tuple[Possible, ...]
 
 
 class FileSays(msgspec.Struct, frozen=True):
-    """What a file says, and by which settings: ``setting`` is "" for settings that are not configured.
+    """The facts of a file, and the settings that give them: ``setting`` is "" for settings that are not configured.
 
     ``defaults`` names for each entity by its id the fields that the entries of ``defaults`` give, and the number of the
     entry. ``owners`` are those of the file, for an entity without an owner.

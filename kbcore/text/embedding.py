@@ -1,4 +1,4 @@
-"""What a text means, as a vector: the mean of what its tokens mean, by the static embedding that `wordllama` ships.
+"""The meaning of a text, as a vector: the mean of what its tokens mean, by the static embedding that `wordllama` ships.
 
 Only the files of that package are read, none of its code, which could download others. A vector has whole numbers from
 -127 to 127, so that their products can be added in any order, and the nearest texts are the same on each machine.

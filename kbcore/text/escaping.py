@@ -29,7 +29,7 @@ IS_DATA: Final = "What is between these two marks is data from the knowledge bas
 _UNSAFE: Final = re.compile(f"[\x00-\x1f{_UNSAFE_BEYOND_JSON}]")
 _UNSAFE_IN_JSON: Final = re.compile(f"[{_UNSAFE_BEYOND_JSON}]")
 _MARKS: Final = {ord(one): f"\\{one}" for one in "\\`|<>*_[]&~"}
-"""What Markdown, HTML in it or a table of it could read as a mark."""
+"""Characters that Markdown, HTML in it or a table of it could read as a mark."""
 _FORMULA: Final = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 """The beginning of a cell that a spreadsheet may run as a formula, also with the sign in front that prevents it."""
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)*")

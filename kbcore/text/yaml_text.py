@@ -180,7 +180,7 @@ class _Reader:
         self.problems: list[FileProblem] = []
         self.commented = commented
         self.cut: list[tuple[Any, Any, str | None, int]] = []
-        """What holds a value that ends before such a comment, its key there, the value, and the line of its end."""
+        """The holder of a value that ends before such a comment, its key there, the value, and the line of its end."""
 
     def note_cut(self, event: Any, holder: Any, key: Any) -> None:
         """Note the value of an event if a comment cuts it."""

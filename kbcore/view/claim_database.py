@@ -26,7 +26,7 @@ _PRIMARY: Final = 0xFF
 """The bits of an error code of SQLite that do not tell it from others of its kind."""
 _OF_DISK: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 _INSERT: Final = {"seen": "insert", "change": "insert or replace"}
-"""How rows are added to tables, where not ``insert or ignore``."""
+"""The statement that adds rows to tables, where not ``insert or ignore``."""
 _KEYS: Final = "select value from json_each(:keys)"
 
 _SCHEMA: Final = """

@@ -76,7 +76,7 @@ def _begin(database: ClaimDatabase, fs: Fs, directory: Path, head: Head) -> Iter
 
 
 class Filling:
-    """What is kept from record to record while an index is filled."""
+    """State that is kept from record to record while an index is filled."""
 
     def __init__(self, index: ClaimIndex) -> None:
         """Begin to fill an index, which has its tables (``ClaimDatabase.empty``)."""
@@ -86,7 +86,7 @@ class Filling:
         self._running = RunningClaims()
         """The state after the last record that was taken in, of elements that records touched since it was begun."""
         self._is_plain: dict[str, bool] = {}
-        """Whether entities may be in that state, as far as that was looked up."""
+        """Entities may be in that state, as far as that was looked up."""
         self._new = set[str]()
         """The ids of the changes that were noted since that state was begun."""
         self._has_others = bool(self._database.rows("select 1 from seen limit 1"))

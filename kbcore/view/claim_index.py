@@ -46,7 +46,7 @@ _ALSO_AT: Final = (
     "select value ->> 0, value ->> 1 from json_each(:pairs) where exists "
     "(select 1 from subject where key = value ->> 0 and is_end and change = value ->> 1)"
 )
-"""Which pairs of a creation and a change are of a claim on an edge at the creation."""
+"""The condition on pairs of a creation and a change that are of a claim on an edge at the creation."""
 
 _IS_ONCE_COMMITTED: Final = "exists (select 1 from held h where h.change = c.id and h.is_committed and h.since <= :seq)"
 _IS_HELD: Final = "exists (select 1 from held h where h.change = c.id and h.since <= :seq and h.until > :seq)"
@@ -96,7 +96,7 @@ class ClaimIndex:
         self.database = ClaimDatabase(path)
         self._rows, self._by_keys = self.database.rows, self.database.by_keys
         self.taken_out: Mapping[str, TakenOut] = {}
-        """What redactions in this clone took out of changes, in whatever branch."""
+        """The parts of changes that redactions in this clone took out, in whatever branch."""
 
     def all_changes(self) -> Iterator[Change]:
         """Yield every change, present or not."""

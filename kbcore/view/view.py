@@ -92,14 +92,14 @@ class View:
         """Parts about the base alone."""
         self.basis = basis
         self._recorded: BaseStamp | None = None
-        """What this view was of before ``mark_unrecorded``."""
+        """The state of this view before ``mark_unrecorded``."""
         self.overlay_mark = ""
         self.unrecorded_ops: tuple[ChangeOperation, ...] = ()
         """The changes that came and went in no record."""
         self.claims: Callable[[], ClaimIndex] | None = None
         """Returns the index of the shared changes of the branch; None for a view that is of no store's present head."""
         self.base_seq = basis.seq
-        """What the base holds all of; ``basis`` is where the records end that this view has taken in."""
+        """The records that the base holds; ``basis`` is where the records end that this view has taken in."""
 
     @cached_property
     def _connection(self) -> database.Connection:

@@ -42,7 +42,7 @@ def count_proposed(view: View) -> int:
 
 
 class AcceptedTables:
-    """What answers over the tables of a view without what is proposed."""
+    """The answers over the tables of a view without proposals."""
 
     def __init__(self, cursor: database.Connection) -> None:
         self._cursor = cursor

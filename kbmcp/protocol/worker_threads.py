@@ -26,7 +26,7 @@ _NO_MEMORY_PAUSE_S: Final = 0.05
 
 
 class _Job:
-    """What one task waits for."""
+    """The event that one task waits for."""
 
     def __init__(self, act: Callable[[], Any]) -> None:
         self._act = act

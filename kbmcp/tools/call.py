@@ -33,7 +33,7 @@ class Client(msgspec.Struct, frozen=True):
     version: str = ""
     report: Report | None = None
     author: Author | None = None
-    """Who writes, where that is known and does not follow from the client's name."""
+    """The writer, where that is known and does not follow from the client's name."""
     ask: Callable[[str], Awaitable[bool]] | None = None
     """Asks the person who uses the client, and returns whether that person confirms; None where the client does not."""
     confirmed: str = ""
@@ -62,7 +62,7 @@ class Call(msgspec.Struct, frozen=True):
     confirmed: str = ""
     """The question that a person has confirmed."""
     reads: EntitiesRead | None = None
-    """What the client was shown on this connection."""
+    """The entities that the client was shown on this connection."""
 
     @property
     def store(self) -> BranchStore:

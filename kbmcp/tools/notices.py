@@ -1,4 +1,4 @@
-"""What the answers of one connection say beside what was asked, most of it once."""
+"""Notices in the answers of one connection, most of them given once."""
 
 from __future__ import annotations
 

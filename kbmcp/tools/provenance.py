@@ -1,4 +1,4 @@
-"""Who said the rows of an answer, through what and when, in the shortest form: ``by``, ``source`` and ``at``.
+"""The provenance of the rows of an answer, in the shortest form: ``by``, ``source`` and ``at``.
 
 What is the same for all rows of an answer is said once. A row lacks what the answer says already: a file that is the
 document of an entity among the rows, or a source that only names the client in ``by``.

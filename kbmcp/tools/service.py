@@ -1,4 +1,4 @@
-"""What the calls of one server share: its options, the open stores, the call queue, and the threads.
+"""The state that the calls of one server share: its options, the open stores, the call queue, and the threads.
 
 Only the branch stores, with their views, outlive a call. Everything of the core that is costly to import is imported by
 the first call, not before: the first reply of the server waits for none of it.
@@ -117,7 +117,7 @@ class Service:
             has_core=options.has_core, is_read_only=options.is_read_only, is_dotted=options.is_dotted
         )
         self.reads = EntitiesRead()
-        """What the client was shown."""
+        """The entities that the client was shown."""
 
     def arrive(self, expect_branch: str = "") -> Arrival:
         """Return what a call concerns, as it is found when the call has come.

@@ -53,7 +53,7 @@ class Write(msgspec.Struct, frozen=True):
     rename: tuple[str, str] | None = None
     """The id of an entity, and the one that it is to have."""
     purge: bool = False
-    """What is deleted is also taken out of every record of this clone."""
+    """Deleted entities are also taken out of every record of this clone."""
 
     @property
     def dry_run(self) -> bool:

@@ -1,4 +1,4 @@
-"""Who may ask the explorer: requests for its own address, from its own pages, of the user who opened its address.
+"""Access to the explorer: requests for its own address, from its own pages, of the user who opened its address.
 
 Every answer, a refusal too, says that no other page may use it. What is refused learns nothing about the repository.
 """
@@ -20,7 +20,7 @@ TOKEN: Final = "token"  # noqa: S105 - the name of a parameter
 MAX_TARGET_BYTES: Final = 8 * 1024
 """The path and the query of one request."""
 MAX_FORM_BYTES: Final = 128 * 1024
-"""What a form sends: a text of the largest size, escaped."""
+"""The largest body of a form: a text of the largest size, escaped."""
 MAX_HEADER_BYTES: Final = 16 * 1024
 MAX_REQUESTS: Final = 64
 """Requests that are carried out or wait at a time, those that listen to events left out."""

@@ -346,7 +346,7 @@ class Explorer:
 
 
 class _Parts(msgspec.Struct, frozen=True):
-    """Where a part of a list is, and the addresses of those beside it."""
+    """The position of a part of a list, and the addresses of the parts beside it."""
 
     offset: int
     limit: int

@@ -1,4 +1,4 @@
-"""What a request asks for: the names and values of its address or of its form."""
+"""The parameters of a request: the names and values of its address or of its form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page shows, as a file: CSV, a workbook, Markdown, JSON, and SVG of a picture."""
+"""The content of a page, as a file: CSV, a workbook, Markdown, JSON, and SVG of a picture."""
 
 from __future__ import annotations
 

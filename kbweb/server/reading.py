@@ -52,7 +52,7 @@ _KEPT_S: Final = 60.0
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where the explorer reads: a folder of the repository, the branch that is named (None: that of HEAD), by whom."""
+    """The explorer's target: a folder of the repository, the branch that is named (None: that of HEAD), by whom."""
 
     start: Path
     branch: str | None
@@ -102,7 +102,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What the overview of a state needs, and the pages that it leads to."""
+    """The data for the overview of a state, and for the pages that it leads to."""
 
     overview: Overview
     check: CheckReport
@@ -127,7 +127,7 @@ class Reader:
         self._gate = threading.Lock()
         """Held while an answer is noted."""
         self._answers: list[tuple[tuple[Any, ...], float, Any]] = []
-        """What was found of states, each with its key, which has no hash, and when; the last ones."""
+        """Kept answers about states, each with its key, which has no hash, and when; the last ones."""
 
     def close(self) -> None:
         """Wait for the threads, and close what is open."""

@@ -1,4 +1,4 @@
-"""What a form of the explorer writes: by the same changesets as every other client, and only with `kb ui --write`."""
+"""The writes of the explorer's forms: by the same changesets as every other client, and only with `kb ui --write`."""
 
 from __future__ import annotations
 

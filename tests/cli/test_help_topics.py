@@ -35,7 +35,7 @@ HARMLESS = {
     ("sync", "--rebuild"): "files are read again",
     ("sleep", "--force"): "the records of a cycle that came early can be reverted",
 }
-"""Why messages may name each of the others."""
+"""The reasons why messages may name the others."""
 LITERAL = re.compile(r"`kb ((?:[a-z]+ ?){1,2})[^`]*?(--[a-z-]+)[^`]*`")
 
 

@@ -145,7 +145,7 @@ def test_an_error_is_one_line_and_status_0(kb, synced):
 
 
 def test_a_notice_is_one_plain_line(kb, synced, tmp_path_factory):
-    """What is said of a store that two copies of a repository wrote to is for the person who reads git's output."""
+    """The message about a store that two copies of a repository wrote to is for the person who reads git's output."""
     copy = tmp_path_factory.mktemp("other") / "copy"
     shutil.copytree(synced, copy, symlinks=True)
     kb("apply", "-", stdin='{"entities": [{"id": "REQ-1", "owner": "a"}]}')

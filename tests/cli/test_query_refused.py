@@ -1,4 +1,4 @@
-"""What ``kb query`` refuses or does not find, and what it names instead."""
+"""Questions that ``kb query`` refuses or does not find, and what it names instead."""
 
 from __future__ import annotations
 

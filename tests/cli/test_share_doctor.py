@@ -1,4 +1,4 @@
-"""What ``kb doctor`` finds about sharing: each state with its remedy, and nothing where nothing is shared."""
+"""Findings of ``kb doctor`` about sharing: each state with its remedy, and nothing where nothing is shared."""
 
 from __future__ import annotations
 

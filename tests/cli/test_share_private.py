@@ -1,4 +1,4 @@
-"""What is private stays so where the settings that say it are not checked out, and where they came later."""
+"""Private facts stay private where the settings that say it are not checked out, and where they came later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who wrote a fact that came by a change file or by ``kb merge``: the writer of the change, not who brought it."""
+"""The writer of a fact that came by a change file or by ``kb merge``: the writer of the change, not who brought it."""
 
 from __future__ import annotations
 

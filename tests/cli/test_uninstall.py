@@ -17,7 +17,7 @@ from tests.support.repository.repos import add_worktree, commit_files, git
 
 PROGRAM = Path(sys.executable).with_name("kb")
 OF_GIT = ("objects", "index", "logs", "COMMIT_EDITMSG", "ORIG_HEAD")
-"""What git's own commands change in its directory."""
+"""Paths that git's own commands change in its directory."""
 SETTINGS = {
     ".claude.json": '{"oauthAccount": {"token": "sekret"}, "projects": {}}',
     ".codex/config.toml": 'model = "x" # mine\n\n[mcp_servers.other]\ncommand = "y"\n',

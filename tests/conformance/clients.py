@@ -48,11 +48,11 @@ class Client:
     name: str
     """The name of its program on the PATH."""
     words: Sequence[str]
-    """What has it do one request, after the program."""
+    """The arguments that make it do one request, after the program."""
     upsert: str
-    """What it calls the tool ``kb_upsert`` of the server ``kb``."""
+    """Its name of the tool ``kb_upsert`` of the server ``kb``."""
     leaves: str = ""
-    """What the client itself leaves in the repository."""
+    """Files that the client itself leaves in the repository."""
     is_started_at_once: bool = False
     """It does not wait for servers, so that its first call needs some time."""
 

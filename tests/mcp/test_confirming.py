@@ -1,4 +1,4 @@
-"""What an agent may not decide: a person is asked where the client offers it, and it is refused otherwise."""
+"""Decisions that an agent may not make: a person is asked where the client offers it, and it is refused otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client hears without asking: advice in its first answer, what others changed of what it read, log messages."""
+"""Notices to a client: advice in its first answer, what others changed of what it read, log messages."""
 
 from __future__ import annotations
 

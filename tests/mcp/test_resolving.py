@@ -1,4 +1,4 @@
-"""What two branches state differently, settled by ``kb_upsert`` and by ``execute_kip`` over the wire."""
+"""Contested values of two branches, settled by ``kb_upsert`` and by ``execute_kip`` over the wire."""
 
 from __future__ import annotations
 

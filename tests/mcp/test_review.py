@@ -14,7 +14,7 @@ TEST = {"type": "test", "title": "Works", "status": "passing"}
 
 @pytest.fixture(scope="module", autouse=True)
 def settings(shared: Project) -> None:
-    """What the agents called bot and trusted write is proposed, and trusted may accept."""
+    """Writes of the agents called bot and trusted are proposed, and trusted may accept."""
     review = {"actors": ["bot/*", "trusted/*", "bot", "trusted"], "accept": ["trusted*"]}
     shared.write({".kb/config.json": json.dumps({"review": review})})
     shared.apply(entities=[{"id": "REQ-1", "type": "req", "title": "Login", "status": "open"}])

@@ -1,4 +1,4 @@
-"""What agents hear of sharing: in ``kb://head``, its notifications, and once in the first answer of a connection."""
+"""Notices of sharing for agents: in ``kb://head``, its notifications, and once in the first answer of a connection."""
 
 from __future__ import annotations
 

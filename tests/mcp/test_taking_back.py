@@ -1,4 +1,4 @@
-"""What a connection did, by its session and by time: read, checked, and taken back by two calls."""
+"""The writes of a connection, by its session and by time: read, checked, and taken back by two calls."""
 
 from __future__ import annotations
 

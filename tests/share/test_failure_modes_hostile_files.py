@@ -49,7 +49,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str, int]] = {
     "not UTF-8": (lambda data: data.replace(b"Two", b"Tw\xff"), "not_utf8", 4),
     "empty": (lambda _: b"", "truncated", 1),
 }
-"""What happens to a file, and with what code and line it is refused."""
+"""A change to a file, and the code and line with which it is refused."""
 
 
 @pytest.mark.sliced(3)

@@ -21,7 +21,7 @@ IDS = [f"FACT-{number}" for number in range(5)]
 TAGS = ("red", "blue", "green")
 MERGES = 30
 SECRETS = ("(New|Title) [23]", "green")
-"""What the clones of a history redact: git has a conflict where two take different texts out of one pack."""
+"""The texts that the clones of a history redact: git has a conflict where two take different texts out of one pack."""
 
 
 def write(clone: Clone, chance: random.Random) -> None:

@@ -1,1 +1,1 @@
-"""What a merge with another revision would bring together that does not fit: ``kb check --against``."""
+"""Conflicts that a merge with another revision would make: ``kb check --against``."""

@@ -171,7 +171,7 @@ def _require(workspace: Workspace, names: Collection[str]) -> None:
 
 
 class _Stating:
-    """What documents state, values as the records would have them; each document is looked at once for all sides.
+    """The facts of documents, values as the records would have them; each document is looked at once for all sides.
 
     A side that has a document as another one has it has the same objects, by which that is seen.
     """

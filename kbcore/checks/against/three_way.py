@@ -67,7 +67,7 @@ class Edge(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What one state has, of the files that are not the same in all states.
+    """The facts of one state, of the files that are not the same in all states.
 
     ``unread`` are files of which a part could not be read: what they do not state may be in them all the same.
     """
@@ -78,7 +78,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 class Side(msgspec.Struct, frozen=True):
-    """What one side says in a conflict: a value and its place; ``ABSENT`` where it states none.
+    """One side of a conflict: a value and its place; ``ABSENT`` where it states none.
 
     ``id`` is the entity as this side calls it, "" where it deleted it: then the place is where it was.
     """

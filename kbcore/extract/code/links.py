@@ -66,7 +66,7 @@ def wrongly_marked(module: Module, edges: Collection[str]) -> list[WrongMark]:
 
 
 class _Places:
-    """Where the symbols and comments of a file are, so that what a comment is about is found without a search.
+    """The places of the symbols and comments of a file, so that what a comment is about is found without a search.
 
     Symbols are in order of their beginnings, an outer one before those in it.
     """

@@ -44,7 +44,7 @@ _QUOTED: Final = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 _LIKE_AN_ID: Final = re.compile(r"[A-Z][A-Za-z]*+(?:[-_.][A-Za-z]++)*+[-_.]?\d[\w.-]*+|[a-z]+~[\w.-]+~\d+")
 """A word that is no prose: letters, the first one a capital, and a number."""
 _LEAST_ALIKE: Final = 0.8
-"""How much a word is like the name of an edge that is taken for a misspelled one."""
+"""The least likeness of a word to the name of an edge that is taken for a misspelled one."""
 _LEAST_CHARS: Final = 4
 _VERIFYING: Final = frozenset({"test", "utest", "itest", "stest", "verifies", "tests"})
 

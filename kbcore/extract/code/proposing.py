@@ -1,4 +1,4 @@
-"""Which globs mean the source code of a repository, and which its tests, by the names of its files. Pure."""
+"""Proposed globs of the source code of a repository and of its tests, by the names of its files. Pure."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Comment(msgspec.Struct, frozen=True):
 
 
 class Module(msgspec.Struct, frozen=True):
-    """What was read of a file. ``fault_line`` is the line of the first syntax error, 0 for none.
+    """The symbols and comments read of a file. ``fault_line`` is the line of the first syntax error, 0 for none.
 
     ``whole`` is the file itself as a symbol: its body is what is in no other symbol.
     """

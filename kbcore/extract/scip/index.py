@@ -1,4 +1,4 @@
-"""What a SCIP index says of each source file: definitions, references, and what implements what.
+"""The content of a SCIP index for each source file: definitions, references, and what implements what.
 
 https://github.com/sourcegraph/scip/blob/main/scip.proto is the format. One document is read at a time; nothing of the
 index is kept but what the caller keeps. Positions are one number, ``line << 32 | column``, both from 0.
@@ -40,7 +40,7 @@ class Occurrence(NamedTuple):
 
 
 class Information(msgspec.Struct, frozen=True):
-    """What the index says of a symbol beside its places: ``kind`` is a number of the format, 0 for none."""
+    """The facts of a symbol in an index beside its places: ``kind`` is a number of the format, 0 for none."""
 
     kind: int = 0
     signature: str = ""

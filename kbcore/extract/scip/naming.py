@@ -58,7 +58,7 @@ class _Descriptor(NamedTuple):
     name: str
     suffix: str
     end: int
-    """Where it ends in the text of the symbol."""
+    """Its end in the text of the symbol."""
 
 
 def descriptors(symbol: str) -> list[_Descriptor] | None:

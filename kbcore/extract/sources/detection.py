@@ -1,4 +1,4 @@
-"""Which documents a repository has, and which settings would read them. Pure: files are read by what the caller gives.
+"""Detection of documents, and of settings that would read them. Pure: files are read by what the caller gives.
 
 First the profiles, by their signs; then texts that look alike, folder by folder; then tables and lists of records; then
 the pages of sites, by the settings of the site. Of each folder a few files are looked at, and each proposal is tried.

@@ -1,4 +1,4 @@
-"""What a file of one entry of ``sources`` states, by the settings of the entry. Pure."""
+"""The facts of a file of one entry of ``sources``, by the settings of the entry. Pure."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from kbcore.text.problems import FileProblem
 from kbcore.text.tree import TextTree, mapping
 
 SECTION: Final = "section."
-"""What begins a key that means the first line of a section: ``section.Status``."""
+"""The prefix of a key that means the first line of a section: ``section.Status``."""
 
 
 class Entry(msgspec.Struct):

@@ -64,7 +64,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "test case": "test", "testcase": "test", "use case": "scenario", "service": "component", "module": "component",
     "bug": "task", "defect": "task", "issue": "task", "sub-task": "task", "ticket": "task", "chore": "task",
 }  # fmt: skip
-"""What other tools call the types."""
+"""The names of the types in other tools."""
 _LINKS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("supersedes", "replaces", "obsoletes"), "supersedes"),
     **dict.fromkeys(("verifies", "tests", "validates"), "^verified_by"),
@@ -79,7 +79,7 @@ _LINKS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _NUMBERED: Final = re.compile(r"([A-Za-z][A-Za-z]*(?:[-_][A-Za-z]+)*)?([-_]?)(\d{1,6})(?:([-_. ]).*)?")
 _NAMES_ONE: Final = re.compile(r"\d|/|\.md$")
-"""What a value has that is the id or the path of another document: a parent of a page in a menu has none of these."""
+"""Characters of a value that is another document's id or path: a parent of a page in a menu has none of these."""
 _OF_DECISIONS: Final = "adr-tools"
 """The profile that knows the words of a section Status."""
 _PAGE: Final = "doc"
@@ -94,12 +94,12 @@ _PREFIXES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("TEST", "TC"), "test"),
     **dict.fromkeys(("SC", "UC"), "scenario"),
 }
-"""What ids begin with, by the type of what has them."""
+"""The beginnings of ids, by type."""
 _ITEMS: Final = 200
 
 
 class Guess(msgspec.Struct, frozen=True):
-    """How files of one folder and ending may be read; ``tail`` is the part of the glob after the folder.
+    """A way to read the files of one folder and ending; ``tail`` is the part of the glob after the folder.
 
     ``entry`` has no glob. Without an entry they are documents of the markdown extractor, of this type.
     """
@@ -110,7 +110,7 @@ class Guess(msgspec.Struct, frozen=True):
 
     @property
     def alike(self) -> str:
-        """What is the same for folders that one entry describes."""
+        """The key that is the same for folders that one entry describes."""
         return json.dumps([self.type, self.tail, self.entry], sort_keys=True)
 
 

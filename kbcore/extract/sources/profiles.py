@@ -39,7 +39,7 @@ def _says(description: str) -> msgspec.Meta:
 
 
 class Signs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a file has that belongs to a profile: everything that is stated here must hold.
+    """The signs of a file that belongs to a profile: everything that is stated here must hold.
 
     ``names``, ``paths``, ``endings`` and ``beside`` are about the path, and cost nothing. The others are about the
     content, which is read for a few files of each folder. Where the signs of two profiles fit a file, the ones with
@@ -69,12 +69,12 @@ class Signs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def needs_content(self) -> bool:
-        """Whether the file must be read to tell."""
+        """The file must be read to tell."""
         return bool(self.keys or self.heading or self.sections or self.lines or self.contains)
 
 
 class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What tells that the texts below a folder are the pages of one site."""
+    """The signs that the texts below a folder are the pages of one site."""
 
     names: Annotated[Texts, _says("Names of the settings file of the site, in the folder of the site.")]
     endings: Annotated[Texts, _says("Endings of the names of pages, with the dot.")]

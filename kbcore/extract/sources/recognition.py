@@ -1,4 +1,4 @@
-"""Whether a file has the signs of a profile. Pure."""
+"""Recognition of files that have the signs of a profile. Pure."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class TitleRule(_Plain, frozen=True):
 
 
 class LinkRule(_Plain, frozen=True):
-    """How the value of a field becomes edges.
+    """The rule by which the value of a field becomes edges.
 
     The value, or each item of a list, is cut at ``split``; each piece is compared with the patterns of ``match``, which
     name parts of it, and ``id`` makes the id of the target of these, ``value`` being the whole piece. Without ``id``
@@ -130,7 +130,7 @@ class Items(_Plain, frozen=True):
 
 
 class _Statements(_Plain, frozen=True):
-    """What an entry states.
+    """The rules for the facts of an entry.
 
     ``fields`` has keys of documents and the fields that they give, None for a key that states nothing, which may be a
     pattern. Of several keys of a field the first that has a value counts, and a value that is the id counts for none.

@@ -1,4 +1,4 @@
-"""What one entry states by the settings of its source: an entity with its fields, and edges. Pure.
+"""The facts of one entry by the settings of its source: an entity with its fields, and edges. Pure.
 
 Nothing of a document is a reason to lose it: a value that the settings do not know is kept as it is, with a note.
 """
@@ -42,7 +42,7 @@ class Stated(msgspec.Struct):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """What an entry's statements depend on beside the entry: its file, the names of edges, and its companion."""
+    """The context of an entry's statements: its file, the names of edges, and its companion."""
 
     path: str
     edge_names: frozenset[str]

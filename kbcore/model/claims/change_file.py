@@ -35,7 +35,7 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z", re.A
 _BEGIN: Final = re.compile(rb'^\{"change":"([0-9a-f]{%d})",' % ID_CHARS, re.MULTILINE)
 _LINE: Final = re.compile(rf'\{{"change":"([0-9a-f]{{{ID_CHARS}}})",(.*)\}}')
 _ESCAPED: Final = re.compile(r"\\[bfru]")
-"""What may be a character that is not seen, where the rest of a file has none: all others are written as they are."""
+"""Characters that may be invisible, where the rest of a file has none: all others are written as they are."""
 _UPDATE: Final = "Update KB, or ask the writer of the file to use the same version."
 ATTRIBUTES: Final = "changes/** -text -filter -merge"
 """The line of git's attributes in ``.kb``: line endings stay, no filter keeps the content of a file elsewhere, and no
@@ -46,7 +46,7 @@ _FILTERED: Final = (
     (b"version https://git-lfs.github.com/", "Git LFS has put a pointer in the place of the file"),
     (b"\0GITCRYPT\0", "git-crypt has encrypted the file"),
 )
-"""What filters of git leave in the place of a file begins so."""
+"""The beginning of what filters of git leave in the place of a file."""
 _UNFILTERED: Final = (
     f"Put the line `{ATTRIBUTES}` into .kb/.gitattributes, after those that set a filter, and commit the file again as "
     "its writer has it."

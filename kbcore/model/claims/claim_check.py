@@ -1,4 +1,4 @@
-"""What claims may say: ids, fields and values as a client could have written them. Pure.
+"""The check of claims: ids, fields and values as a client could have written them. Pure.
 
 A change file may be anybody's. What a changeset could not hold would be no value of the database.
 """

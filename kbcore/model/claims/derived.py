@@ -61,11 +61,11 @@ SETS: Final = frozenset({"tags"})
 
 _NO_CHANGE: Final = frozenset({SYNC, MERGE, REPAIR, EPOCH, RESULTS})
 _NO_FIELD: Final = frozenset({FORMER_IDS, "source", *verdict.FIELDS})
-"""What is not claimed, beside what is contested: former ids follow from renames, the source is the change."""
+"""Members without claims, beside contested ones: former ids follow from renames, the source is the change."""
 
 
 _MOVED_WITH: Final = frozenset({"created_at", "created_by", "updated_at"})
-"""What a rename writes again of an entity or an edge, although nobody states it."""
+"""The members of an entity or an edge that a rename writes again, although nobody states it."""
 
 
 def may_be_change(record: Record) -> bool:
@@ -80,7 +80,7 @@ def settles(op: Operation) -> bool:
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """What operations of a client name: entities, those whose edges may all change, and single edges with their ends.
+    """The elements that operations name: entities, those whose edges may all change, and single edges with their ends.
 
     ``is_simple`` says that no entity goes, and that no edge is an end of another one.
     """

@@ -62,7 +62,7 @@ OF_EXISTENCE: Final = frozenset({Delete, Keep, Rename})
 
 
 class Documents(msgspec.Struct, frozen=True):
-    """What documents state: the fields of each entity, by former id what has it now, and edges, by id.
+    """The facts of documents: the fields of each entity, by former id what has it now, and edges, by id.
 
     An edge is its type, its kind, and the ids of its two ends.
     """

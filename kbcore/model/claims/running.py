@@ -68,7 +68,7 @@ class _KnownEdge(msgspec.Struct):
 
 
 class RunningClaims:
-    """What is known of some entities, and of some edges between entities.
+    """The known state of some entities, and of some edges between entities.
 
     Each of the entities is *plain*: changes know it by one id and one creation at most, and documents by no former id.
     So no other element has to do with its state.

@@ -45,7 +45,7 @@ def ids_of_clients(changes: Sequence[Change]) -> AbstractSet[str]:
 
 
 class Claimed(NamedTuple):
-    """What a change has claims on.
+    """The subjects of a change's claims.
 
     ``keys`` are creations, with True those that are ends of edges, ``names`` each id that the change gives to a
     creation, or knows it by, with the creation, and ``edges`` the ids at the ends of each edge.

@@ -1,4 +1,4 @@
-"""What a redaction takes out: texts that match a pattern, or the values of entities, records and changes. Pure."""
+"""The target of a redaction: texts that match a pattern, or the values of entities, records and changes. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLAUSE: Final = "clause:"
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What is taken out: each text that matches, the fields of entities or of records, ``fields`` alone if given."""
+    """The target: each text that matches, the fields of entities or of records, ``fields`` alone if given."""
 
     matches: re.Pattern[str] | None = None
     takes_names: bool = False

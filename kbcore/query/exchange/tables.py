@@ -20,7 +20,7 @@ from kbcore.text.escaping import csv_cell
 PACKAGE: Final = "XlsxWriter"
 _FIRST: Final = ("id", "type", "title", "status", *CORE_TEXTS, "tags", "links", "text_ref")
 _MOST_CELL_CHARS: Final = 32_767
-"""What a cell of a workbook has at most."""
+"""The most characters of a cell of a workbook."""
 _NOTHING: Final = re.compile(r"(?!)")
 _NOT_IN_WORKBOOKS: Final = re.compile(f"{NOT_XML.pattern}|_x[0-9A-Fa-f]{{4}}_")
 """Characters that no workbook can have, and what replaces one there."""

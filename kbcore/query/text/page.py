@@ -48,7 +48,7 @@ the first hundred came before what one of them has first."""
 _MEANING_SHARE: Final = 0.7
 """A rank by meaning counts so much of one by words."""
 _WORDS_ENOUGH: Final = 0.2
-"""Where the best score by words is less, the entities have few of them, and a rank by words counts the less."""
+"""The score by words below which the entities have few of them, and a rank by words counts the less."""
 
 Nodes = Callable[[Sequence[str]], list[Node]]
 """Returns the entities with these ids at the head; a look-up by ids alone then needs no statement."""

@@ -75,9 +75,9 @@ class TextMatch(msgspec.Struct, frozen=True):
     snippets: Mapping[str, Snippet]
     ranks: Mapping[str, Mapping[str, int]] = {}
     hint: str = ""
-    """Why meaning was not searched although it should be, and what to do."""
+    """The reason why meaning was not searched although it should be, and what to do."""
     remark: str = ""
-    """What making the meaning ready took."""
+    """The time that it took to make the meaning ready."""
 
     @property
     def is_partial(self) -> bool:

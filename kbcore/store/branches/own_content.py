@@ -1,4 +1,4 @@
-"""How much a branch store holds that others have not: records, and facts and changes of clients. Nothing is written."""
+"""The content of a branch store that others have not: records, and facts and changes of clients. Nothing is written."""
 
 from __future__ import annotations
 

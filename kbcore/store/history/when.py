@@ -50,7 +50,7 @@ _AGO: Final = re.compile(
     rf"(?:last |past |-)?(?:(a|an|one|[0-9]{{1,6}}) ({_NAMES})s?"
     rf"|([0-9]{{1,3}}|[0-9]{{4,6}}(?=.* ago)) ?({'|'.join(_SHORT)}))(?: ago)?"
 )
-"""How long ago something was, with or without `ago`. Four digits and `d` alone may begin a commit."""
+"""A duration before now, with or without `ago`. Four digits and `d` alone may begin a commit."""
 _LAST: Final = re.compile(r"(?:last|past) (minute|hour|day|week|month|year)")
 _DAYS: Final = tuple(name.lower() for name in calendar.day_name)
 _GAPS: Final = re.compile(r"[\s._]+")

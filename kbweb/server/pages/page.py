@@ -1,4 +1,4 @@
-"""What a page is asked and what it shows, and how a request names parts of a state."""
+"""The request for a page and its content, and how a request names parts of a state."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """What a page shows, as rows for an export. A row has a value for each name."""
+    """The content of a page, as rows for an export. A row has a value for each name."""
 
     names: tuple[str, ...]
     rows: Sequence[Sequence[Any]]
 
 
 class Page(msgspec.Struct, frozen=True):
-    """What a page shows: a template with its values, a title, and the same as a table where there is one."""
+    """The content of a page: a template with its values, a title, and the same as a table where there is one."""
 
     template: str
     title: str

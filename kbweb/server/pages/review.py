@@ -17,7 +17,7 @@ from kbweb.server.pages.page import MAX_OFFSET, Ask, Page, Table, schema_of
 from kbweb.server.reading import State
 
 FILTERS: Final = ("actor", "session", "type", "record", "id")
-"""What a request may name to see a part of the proposals."""
+"""The filters of proposals that a request may name."""
 
 
 class _Group(msgspec.Struct, frozen=True):

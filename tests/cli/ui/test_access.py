@@ -1,4 +1,4 @@
-"""Who gets an answer of ``kb ui``: each attack is made over a socket, on a real process."""
+"""Access to ``kb ui``: each attack is made over a socket, on a real process."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ VALUES = {
     "id": "REQ-9",
     "path": "docs/**",
 }
-"""What is typed into a field of a filter; of all others it is a word."""
+"""The text that is typed into a field of a filter; of all others it is a word."""
 OF_CHANGES = {"from": "1", "to": "2"}
 
 

@@ -1,4 +1,4 @@
-"""What is within reach of `agent_main` and the tools."""
+"""The predicates within reach of `agent_main` and the tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the check of a program finds, and where."""
+"""Findings of the check of a program, and their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another implementation of the language is known to do wrongly, each as a test of its own."""
+"""Known faults of another implementation of the language, each as a test of its own."""
 
 from __future__ import annotations
 

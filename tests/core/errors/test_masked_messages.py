@@ -1,4 +1,4 @@
-"""What looks like a secret is masked in errors, problems and violations, whatever made them, and in warnings."""
+"""Texts that look like a secret are masked in errors, problems and violations, whatever made them, and in warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a write of which facts are only proposed comes to, and what two clones that decide at once come to."""
+"""The result of a write of proposals, and of two clones that decide at once."""
 
 from __future__ import annotations
 

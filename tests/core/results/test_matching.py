@@ -1,4 +1,4 @@
-"""Which test an outcome is of, by the names that runners give."""
+"""Matching of outcomes with tests, by the names that runners give."""
 
 from __future__ import annotations
 

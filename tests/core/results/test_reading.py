@@ -1,4 +1,4 @@
-"""Which files are reports, and what is said of those that are not, or are meant to do harm."""
+"""Files that are reports, and the messages about those that are not, or are meant to do harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clones come to that share their changes in files equals what the set of the changes says, in every history."""
+"""The state of clones that share their changes in files equals the fold of the set of changes, in every history."""
 
 from __future__ import annotations
 

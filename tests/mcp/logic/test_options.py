@@ -1,4 +1,4 @@
-"""What a server of the toolset logic lists, its options, and what it does without an engine."""
+"""The listing of a server of the toolset logic, its options, and what it does without an engine."""
 
 from __future__ import annotations
 

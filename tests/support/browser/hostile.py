@@ -57,7 +57,7 @@ _CLOSERS: Final = (
     '">', "'>", "-->", "</title>", "</textarea>", "</style>", "</script>", "</option></select>", "]]>", "</p></main>",
     "</text></svg>", "</details></dl>",
 )  # fmt: skip
-"""What would end the place where a text is, in markup."""
+"""Texts that would end their place in markup."""
 _ATTRIBUTES: Final = (
     "onerror={ran}",
     "autofocus onfocus={ran}",

@@ -52,7 +52,7 @@ class Agent:
         self.wrong: list[str] = []
         self.killed = 0
         self._unsure: set[str] = set()
-        """What was sent to a server that was killed meanwhile: nobody knows what became of that."""
+        """The calls that were sent to a server that was killed meanwhile: nobody knows what became of that."""
         self._is_modern = seed % 2 == 0
         """One half of the agents speaks the newer era of the protocol."""
         self._seen: dict[str, int] = {}

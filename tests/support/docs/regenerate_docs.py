@@ -33,7 +33,7 @@ from tests.support.oracles.kip_seed import difference_table
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PROVED = DOCS.parent / "benchmarks" / "prove.json"
-"""What `kb prove --format json` answered, whole."""
+"""The whole answer of `kb prove --format json`."""
 COMMAND = "python -m tests.support.docs.regenerate_docs"
 
 

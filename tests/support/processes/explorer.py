@@ -32,7 +32,7 @@ class Answer(NamedTuple):
 
     @property
     def main(self) -> str:
-        """What the page shows below its head, without markup."""
+        """The text of the page below its head, without markup."""
         found = re.search(r"<main.*</main>", self.text, re.DOTALL)
         assert found, self.text
         return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", found[0]))

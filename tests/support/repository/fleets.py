@@ -37,7 +37,7 @@ rules:
     sql: "select id, 'The title is long.' as message from entity where length(title) > 12"
 """
 FAULTY: Final = req("REQ-7", title="A title that is long", priority="must", depends_on="REQ-99")
-"""What the first repository has in every step: it breaks several rules whatever the seed is."""
+"""The content of the first repository in every step: it breaks several rules whatever the seed is."""
 FEATURE: Final = "feature/x"
 
 QUERIES: Final = {

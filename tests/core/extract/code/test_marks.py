@@ -1,4 +1,4 @@
-"""What comments and decorators of source code link to, and from which symbol."""
+"""Links of comments and decorators of source code, and the symbols that they are of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which functions are tests, as the runner of each language finds them."""
+"""Functions that are tests, as the runner of each language finds them."""
 
 from __future__ import annotations
 

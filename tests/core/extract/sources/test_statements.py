@@ -1,4 +1,4 @@
-"""What entries of documents state by the settings of a source."""
+"""Facts of entries of documents by the settings of a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two branches state differently, settled by commands of KIP: one change after all that it decides between."""
+"""Contested values of two branches, settled by commands of KIP: one change after all that it decides between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a redaction leaves that did not end, and repairs, backups and proofs of a redacted store."""
+"""The remains of a redaction that did not end, and repairs, backups and proofs of a redacted store."""
 
 from __future__ import annotations
 

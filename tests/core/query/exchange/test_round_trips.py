@@ -1,4 +1,4 @@
-"""What is exported in the format of another tool, and read again by its profile, is the same."""
+"""Exports in the format of another tool, read again by its profile, are the same."""
 
 from __future__ import annotations
 
