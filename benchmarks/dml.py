@@ -74,11 +74,11 @@ def _first_event() -> None:
 
 def _memory_bytes() -> int:
     """Return the bytes of the memory of a run with so many messages of a hundred characters."""
-    from kbcore.dml.memory import ROOT, Memory
+    from kbcore.dml.memory import ROOT, MessageTree
     from kbcore.dml.model import Message
 
     tracemalloc.start()
-    memory, node = Memory(), ROOT
+    memory, node = MessageTree(), ROOT
     for number in range(MESSAGES):
         node = memory.add(node, Message("user", f"{number:100}"))
     held, _ = tracemalloc.get_traced_memory()

@@ -127,9 +127,9 @@ def main(program: list[str], root: str, key: str, rounds: int) -> None:
 
     def read(reader: Any, name: str) -> None:
         from kbweb.links import ServerLinks
-        from kbweb.server.asked import Asked
+        from kbweb.server.asked import RequestValues
 
-        ask = Ask(Asked(""), ServerLinks({}), reader, key)
+        ask = Ask(RequestValues(""), ServerLinks({}), reader, key)
         reader.read("", lambda state: PAGES[_ROUTES[name]](ask, state))
 
     def first(path: str, index: Path | None = None) -> Sample:
@@ -187,8 +187,8 @@ def _reader(root: str) -> Any:
     from kbcore.storage.fs import RealFs
     from kbcore.store.pool import Machine
     from kbcore.store.write_request import Author
-    from kbweb.server.reading import Place as Where
     from kbweb.server.reading import Reader
+    from kbweb.server.reading import ReadTarget as Where
 
     return Reader(Where(Path(root), None, Machine(RealFs(), SystemClock(), os.environ), Author("bench", "cli", "kb")))
 

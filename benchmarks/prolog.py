@@ -105,7 +105,7 @@ class Measured:
 
     def __init__(self, engine: str, root: str, sizes: Sizes) -> None:
         from kbcore.logic.pool import ClausePool
-        from kbcore.logic.source import Source
+        from kbcore.logic.source import BranchSource
         from kbcore.logic.workspace import PrologWorkspace
         from kbcore.store.write_request import Author
 
@@ -114,7 +114,7 @@ class Measured:
         self._kb = opened(root)
         self._author = Author("bench", "cli", "kb/bench")
         clauses = ClausePool().store(self._kb, "main", self._author, follows_head=True)
-        self.source = Source(self._kb, "main", clauses, self._read)
+        self.source = BranchSource(self._kb, "main", clauses, self._read)
         self._numbers = counting()
 
     def _read(self, use: Callable[[Any], Any]) -> Any:

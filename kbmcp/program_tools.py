@@ -77,7 +77,7 @@ class ProgramTools:
         )
 
     async def _call(
-        self, service: Service, tool: run_call.Tool, origin: Origin, /, **arguments: Any
+        self, service: Service, tool: run_call.McpTool, origin: Origin, /, **arguments: Any
     ) -> dict[str, Any] | None:
         """Return the structured content of an answer. Raises: ``ToolRefused`` where the answer is an error."""
         client = Client(author=author_of(self._run, origin.task))

@@ -44,7 +44,7 @@ from kbmcp.tools import tool_list
 from kbmcp.tools.call import Client
 from kbmcp.tools.confirming import InputNeeded, Questions
 from kbmcp.tools.refusals import must_be
-from kbmcp.tools.run_call import Tool, bug, run_tool
+from kbmcp.tools.run_call import McpTool, bug, run_tool
 from kbmcp.tools.service import ServerOptions, Service
 from kbmcp.tools.type_listing import Listing
 
@@ -57,7 +57,7 @@ class Live(msgspec.Struct, frozen=True):
     service: Service
     subscriptions: Subscriptions
     listing: Listing
-    tools: Mapping[str, Tool]
+    tools: Mapping[str, McpTool]
     """Those that are offered, by name."""
     questions: Questions
     log: ClientLog

@@ -63,7 +63,7 @@ def changed_fields(change: Mapping[str, Any]) -> list[ChangedField]:
     ]
 
 
-class Cell(msgspec.Struct, frozen=True):
+class AspectCell(msgspec.Struct, frozen=True):
     """One aspect of a requirement, as the table shows it."""
 
     state: str
@@ -77,7 +77,7 @@ class RequirementLine(msgspec.Struct, frozen=True):
     """A row of the table of requirements."""
 
     requirement: Requirement
-    cells: tuple[Cell, ...]
+    cells: tuple[AspectCell, ...]
 
     @property
     def has_hole(self) -> bool:
@@ -95,10 +95,10 @@ def by_rule(violations: Sequence[Violation]) -> list[tuple[str, list[Violation]]
     return [(rule, list(found)) for rule, found in groupby(violations, key=lambda one: one.rule)]
 
 
-def _cell(one: Requirement, aspect: str) -> Cell:
+def _cell(one: Requirement, aspect: str) -> AspectCell:
     ids: tuple[str, ...] = getattr(one, aspect)
     failing = tuple(test.id for test in one.failing) if aspect == "verified" else ()
-    return Cell(
+    return AspectCell(
         one.state(aspect),
         ids[:MAX_CELLS],
         max(0, len(ids) - MAX_CELLS),
@@ -107,7 +107,7 @@ def _cell(one: Requirement, aspect: str) -> Cell:
     )
 
 
-class TypeNames(msgspec.Struct, frozen=True):
+class TypeSummary(msgspec.Struct, frozen=True):
     """The entities of a type: how many there are, and the names of the first ones."""
 
     type: str
@@ -178,9 +178,9 @@ def _picture(page: EntityPage, links: Links) -> Markup:
     return Markup(svg(section, page.subject.id, links.entity, label))  # noqa: S704 - it escapes its texts
 
 
-def by_type(names: Iterable[Subject], most: int | None = None) -> list[TypeNames]:
+def by_type(names: Iterable[Subject], most: int | None = None) -> list[TypeSummary]:
     """Return the names of entities by their type; of each type at most so many are named (None: all)."""
     found: dict[str, list[Subject]] = {}
     for one in names:
         found.setdefault(one.type, []).append(one)
-    return [TypeNames(type_, len(them), them[:most]) for type_, them in sorted(found.items())]
+    return [TypeSummary(type_, len(them), them[:most]) for type_, them in sorted(found.items())]

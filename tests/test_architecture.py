@@ -373,6 +373,15 @@ def is_misnamed(module: Module) -> Iterator[str]:
         yield "1 says nothing by its name"
 
 
+def asks_in_docstring(module: Module) -> Iterator[str]:
+    """Yield docstrings, those of variables too, that begin with a question word: they name no subject."""
+    for node in module.nodes:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            word = node.value.value.lstrip().partition(" ")[0]
+            if word in {"What", "Which", "How", "Who", "Where", "When", "Whether", "Why"}:
+                yield f"{node.lineno} begins with {word}"
+
+
 def imports_prolog(module: Module) -> Iterator[str]:
     """Yield imports of the Prolog workspace by other parts of the core: all but two work without it."""
     if module.place.startswith("kbcore/") and not module.place.startswith(("kbcore/logic/", *USING_PROLOG)):
@@ -385,7 +394,7 @@ def imports_prolog(module: Module) -> Iterator[str]:
 
 RULES: list[Callable[[Module], Iterator[str]]] = [
     imports_upwards, foreign_imports, starts_programs, touches_files, swallows_bugs, lacks_words,
-    speaks_for_itself, reads_surroundings, is_misnamed, imports_prolog,
+    speaks_for_itself, reads_surroundings, is_misnamed, asks_in_docstring, imports_prolog,
 ]  # fmt: skip
 
 
@@ -427,6 +436,7 @@ BREACHES = {
     speaks_for_itself: [("print('x')", "kbcore/x.py")],
     reads_surroundings: [("os.environ['X']", "kbcore/x.py"), ("datetime.datetime.now()", "kbcore/x.py")],
     is_misnamed: [("", "kbcore/utils.py")],
+    asks_in_docstring: [("'''What a file holds.'''", "kbcore/x.py"), ("X = 1\n'''Whether it is.'''", "kbcli/x.py")],
 }  # fmt: skip
 
 
@@ -448,6 +458,15 @@ def test_every_room_and_place_is_that_of_something() -> None:
     assert set(FLOOR_OF) == {room_of(module.name) for module in MODULES} - set(PACKAGES)
     places = {place for named in (*CONFINED.values(), OPENERS) for place in named}
     assert {place for place in places if not any(one.place.startswith(place) for one in MODULES)} == set()
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    places: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(module.place)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -118,10 +118,10 @@ class CheckRun:
         """Check what changed since a point."""
         from kbcli.views.reports.report_content import ReportContent
         from kbcore.checks.introduced.since import check_since
-        from kbcore.store.history.log import Selection
+        from kbcore.store.history.log import RecordFilter
 
         opened = self._opened
-        by = Selection(actor=asked.actor, session=asked.session)
+        by = RecordFilter(actor=asked.actor, session=asked.session)
         by.check_known(view)
         since = check_since(opened.workspace, view, opened.branch, text, only=self._only, changed_by=by, is_local=True)
         report, fixed, point = self._narrowed(view, since.found.report), since.found.fixed, since.point

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import msgspec
 
 from kbcli.clients import finding, installing, kinds, setup
-from kbcli.clients.kinds import Kind
+from kbcli.clients.kinds import ClientKind
 from kbcli.clients.parts import PartName, ServerEntry
-from kbcli.clients.setup import Surroundings, Target
+from kbcli.clients.setup import PartTarget, Surroundings
 from kbcore.errors import KBError
 
 PartState = Literal["installed", "missing", "outdated", "changed", "unusable"]
@@ -72,14 +72,14 @@ def _installed(found: Sequence[CheckedClient]) -> list[CheckedClient]:
     ]
 
 
-def _skills(around: Surroundings, names: Sequence[str], scope: str) -> list[Target]:
+def _skills(around: Surroundings, names: Sequence[str], scope: str) -> list[PartTarget]:
     """Return the files of the skill to look at. It is there on request, so a missing one is no defect."""
     bases = {"project": around.worktree, "user": around.home}
     where = [scope] if scope else [one for one in kinds.SCOPES if bases[one]]
     return [one for each in where for one in setup.skills(around, names or [*kinds.SKILLS], each)]
 
 
-def _skill(around: Surroundings, target: Target, env: Mapping[str, str]) -> CheckedClient:
+def _skill(around: Surroundings, target: PartTarget, env: Mapping[str, str]) -> CheckedClient:
     part = _part(around, None, target, env)
     return CheckedClient(
         target.client,
@@ -91,7 +91,7 @@ def _skill(around: Surroundings, target: Target, env: Mapping[str, str]) -> Chec
     )
 
 
-def _is_there(target: Target, part: CheckedPart) -> bool:
+def _is_there(target: PartTarget, part: CheckedPart) -> bool:
     is_linked = part.state == "unusable" and installing.link_on_the_way(target.place) is not None
     return part.state != "missing" and not is_linked
 
@@ -119,7 +119,7 @@ def _client(around: Surroundings, name: str, scope: str, env: Mapping[str, str])
     return CheckedClient(name, kind.title, program, bool(kind.programs), parts, is_there)
 
 
-def _part(around: Surroundings, kind: Kind | None, target: Target, env: Mapping[str, str]) -> CheckedPart:
+def _part(around: Surroundings, kind: ClientKind | None, target: PartTarget, env: Mapping[str, str]) -> CheckedPart:
     state: PartState
     problem, path = "", target.place.path
     try:

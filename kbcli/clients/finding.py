@@ -16,7 +16,7 @@ import msgspec
 from kbcli.clients import installing, kinds, trial
 from kbcli.clients.entries import PROGRAMS, ClientEntry, fault_of, start_of
 from kbcli.clients.installing import ClientFile
-from kbcli.clients.kinds import Kind
+from kbcli.clients.kinds import ClientKind
 from kbcore.clock import Clock
 from kbcore.errors import KBError
 from kbcore.maintenance.findings import DoctorFinding
@@ -47,7 +47,7 @@ def client_findings(worktree: Path, env: Mapping[str, str], clock: Clock) -> Ite
                 yield _finding(_Entry(label, remedy, start), worktree, env, clock)
 
 
-def entry_fault(kind: Kind, place: ClientFile, server: str, worktree: Path, env: Mapping[str, str]) -> str:
+def entry_fault(kind: ClientKind, place: ClientFile, server: str, worktree: Path, env: Mapping[str, str]) -> str:
     """Return why an entry cannot start KB's server, as far as that is seen without starting it; "" where it can.
 
     Raises: as ``installing.servers``.
@@ -60,7 +60,7 @@ def entry_fault(kind: Kind, place: ClientFile, server: str, worktree: Path, env:
 
 
 def _misplaced(
-    kind: Kind, place: ClientFile, tables: Mapping[str, Mapping[str, Any]], remedy: str
+    kind: ClientKind, place: ClientFile, tables: Mapping[str, Mapping[str, Any]], remedy: str
 ) -> Iterator[DoctorFinding]:
     """Yield findings on entries of KB under a table that only another client reads."""
     for table, servers in tables.items():

@@ -18,7 +18,7 @@ import msgspec
 
 from kbcli.clients import toml_text
 from kbcli.clients.difference import difference
-from kbcli.clients.kinds import TABLES, Kind
+from kbcli.clients.kinds import TABLES, ClientKind
 from kbcli.clients.marked_block import Mangled
 from kbcore.errors import InvalidConfig, StorageError
 from kbcore.errors.remedies import shell
@@ -77,7 +77,7 @@ class ClientFileChange(msgspec.Struct, frozen=True):
         return _text(self.after)
 
 
-def servers(kind: Kind, place: ClientFile) -> dict[str, dict[str, Any]]:
+def servers(kind: ClientKind, place: ClientFile) -> dict[str, dict[str, Any]]:
     """Return the servers of each table that some client reads, as they are in a client's file; none without a file.
 
     Raises: as ``plan``.

@@ -51,7 +51,7 @@ class HookFile(msgspec.Struct, frozen=True):
     has_matchers: bool = True
 
 
-class Kind(msgspec.Struct, frozen=True):
+class ClientKind(msgspec.Struct, frozen=True):
     """One client. ``places`` are its files by scope: below the worktree, or below the user's home.
 
     ``table`` is the member of the file that holds the servers. ``folders`` says by scope what the client starts a
@@ -102,14 +102,14 @@ _ZED_RULES: Final = (
     "AGENT.md",
     "AGENTS.md",
 )
-KINDS: Final[Mapping[str, Kind]] = {
-    "claude": Kind(
+KINDS: Final[Mapping[str, ClientKind]] = {
+    "claude": ClientKind(
         "Claude Desktop",
         {"user": "{config}/Claude/claude_desktop_config.json"},
         {"user": "named"},
         then="Restart Claude Desktop.",
     ),
-    "claude-code": Kind(
+    "claude-code": ClientKind(
         "Claude Code",
         {"project": ".mcp.json", "user": ".claude.json"},
         {"project": "here", "user": "here"},
@@ -125,7 +125,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             ),
         ),
     ),
-    "cursor": Kind(
+    "cursor": ClientKind(
         "Cursor",
         {"project": ".cursor/mcp.json", "user": ".cursor/mcp.json"},
         {"project": _WORKSPACE, "user": "named"},
@@ -139,7 +139,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             is_versioned=True,
         ),
     ),
-    "vscode": Kind(
+    "vscode": ClientKind(
         "VS Code",
         {"project": ".vscode/mcp.json", "user": "{config}/Code/User/mcp.json"},
         {"project": _WORKSPACE, "user": _WORKSPACE},
@@ -156,7 +156,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             has_matchers=False,
         ),
     ),
-    "codex": Kind(
+    "codex": ClientKind(
         "Codex",
         {"project": ".codex/config.toml", "user": ".codex/config.toml"},
         {"project": "here", "user": "named"},
@@ -174,7 +174,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             ),
         ),
     ),
-    "zed": Kind(
+    "zed": ClientKind(
         "Zed",
         {"project": ".zed/settings.json", "user": "{zed}/settings.json"},
         {"project": "here", "user": "here"},
@@ -183,7 +183,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         programs=("zed", "zeditor"),
         instructions={"project": _ZED_RULES, "user": ("{zed}/AGENTS.md",)},
     ),
-    "windsurf": Kind(
+    "windsurf": ClientKind(
         "Windsurf",
         {"user": ".codeium/windsurf/mcp_config.json"},
         {"user": "named"},
@@ -191,7 +191,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         programs=("windsurf",),
         instructions={"project": ("AGENTS.md",), "user": (".codeium/windsurf/memories/global_rules.md",)},
     ),
-    "opencode": Kind(
+    "opencode": ClientKind(
         "OpenCode",
         {"project": "opencode.json", "user": ".config/opencode/opencode.json"},
         {"project": "here", "user": "here"},
@@ -211,13 +211,13 @@ KINDS: Final[Mapping[str, Kind]] = {
             form="plugin",
         ),
     ),
-    "junie": Kind(
+    "junie": ClientKind(
         "Junie",
         {"project": ".junie/mcp/mcp.json", "user": ".junie/mcp/mcp.json"},
         {"project": "here", "user": "named"},
         then="Open Junie's MCP settings in the IDE, and see that kb is active.",
     ),
-    "gemini": Kind(
+    "gemini": ClientKind(
         "Gemini CLI",
         {"project": ".gemini/settings.json", "user": ".gemini/settings.json"},
         {"project": "here", "user": "here"},
@@ -235,7 +235,7 @@ TABLES: Final = tuple(dict.fromkeys(kind.table for kind in KINDS.values()))
 """The members of their files from which clients read servers."""
 
 
-def find(name: str) -> Kind:
+def find(name: str) -> ClientKind:
     """Return the client with this name. Raises: ``InvalidQuery``."""
     if name not in KINDS:
         raise InvalidQuery(f"KB does not support a client {in_quotes(name)}.", hint=did_you_mean(name, KINDS))
@@ -263,7 +263,7 @@ def scope_in(asked: str) -> Scope:
     return found
 
 
-def file_of(kind: Kind, scope: Scope, platform: str) -> PurePosixPath:
+def file_of(kind: ClientKind, scope: Scope, platform: str) -> PurePosixPath:
     """Return the client's file of servers, below the worktree or below the user's home."""
     return below(kind.places[scope], platform)
 
@@ -284,7 +284,7 @@ def in_home(home: Path, place: PurePosixPath, env: Mapping[str, str]) -> tuple[P
     return home, place
 
 
-def roots_of(kind: Kind, scope: Scope, data_dir: Path) -> tuple[Path, ...]:
+def roots_of(kind: ClientKind, scope: Scope, data_dir: Path) -> tuple[Path, ...]:
     """Return the folders that the client's sandbox is to let commands write to: KB's own, once it is there.
 
     They are paths of this machine, so the file of a project names none.
@@ -292,7 +292,7 @@ def roots_of(kind: Kind, scope: Scope, data_dir: Path) -> tuple[Path, ...]:
     return (data_dir,) if kind.roots and scope == "user" and data_dir.is_dir() else ()
 
 
-def entry_of(kind: Kind, scope: Scope, command: list[str], repository: Path) -> dict[str, Any]:
+def entry_of(kind: ClientKind, scope: Scope, command: list[str], repository: Path) -> dict[str, Any]:
     """Return how the client is to start the server that ``command`` runs."""
     folder = kind.folders[scope]
     place = [] if folder == "here" else ["-C", str(repository) if folder == "named" else folder]

@@ -14,7 +14,7 @@ import msgspec
 
 from kbcli.clients import marked_block, toml_text
 from kbcli.clients.entries import is_same_start
-from kbcli.clients.kinds import HookFile, Kind
+from kbcli.clients.kinds import ClientKind, HookFile
 from kbcli.clients.marked_block import State
 from kbcli.clients.opencode import opencode_plugin
 from kbcore.prime.agent_text import agent_text, is_unchanged_skill, skill_text
@@ -28,7 +28,7 @@ _EMPTY: Final[tuple[dict[str, Any], ...]] = ({}, {"version": 1}, {"version": 1, 
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
-class Part(Protocol):
+class InstalledPart(Protocol):
     """One part of what is installed for a client."""
 
     @property
@@ -55,7 +55,7 @@ class Part(Protocol):
 class ServerEntry(msgspec.Struct, frozen=True):
     """The entry by which a client starts the server, and the folders that its sandbox lets commands write to."""
 
-    kind: Kind
+    kind: ClientKind
     server: str
     entry: Mapping[str, Any]
     roots: tuple[Path, ...] = ()
@@ -63,7 +63,7 @@ class ServerEntry(msgspec.Struct, frozen=True):
     is_text: bool = False
 
     def put(self, text: str) -> str:
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         kind = self.kind
         if kind.format == "toml":
             changed = toml_text.with_table(text, (kind.table, self.server), self.entry)
@@ -81,7 +81,7 @@ class ServerEntry(msgspec.Struct, frozen=True):
         return with_member(changed, (kind.table, self.server), dict(self.entry))
 
     def take(self, text: str) -> str:
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         kind = self.kind
         if kind.format == "toml":
             changed = toml_text.without_table(text, (kind.table, self.server))
@@ -92,7 +92,7 @@ class ServerEntry(msgspec.Struct, frozen=True):
         return without_empty(without_member(text, (kind.table, self.server)), (kind.table,)) if text.strip() else text
 
     def look(self, text: str, written: str) -> State:
-        """See ``Part``. An entry that starts something else is for ``finding`` to judge."""
+        """See ``InstalledPart``. An entry that starts something else is for ``finding`` to judge."""
         there = self.found(text)
         if there is None:
             return "missing"
@@ -103,7 +103,7 @@ class ServerEntry(msgspec.Struct, frozen=True):
         return "outdated" if written and written == _as_line(there) else "changed"
 
     def note(self, text: str) -> str:
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         return _as_line(self.found(text))
 
     def found(self, text: str) -> dict[str, Any] | None:
@@ -125,7 +125,7 @@ class HookLists(msgspec.Struct, frozen=True):
     is_text: bool = False
 
     def put(self, text: str) -> str:
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         changed = text if text.strip() else '{\n  "version": 1\n}\n' if self.file.is_versioned else "{}\n"
         root = _root(changed)
         if not isinstance(root, dict) or not isinstance(root.get("hooks", {}), dict):
@@ -141,7 +141,7 @@ class HookLists(msgspec.Struct, frozen=True):
         return changed
 
     def take(self, text: str) -> str:
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         if not text.strip():
             return text
         for name, items in self._own(_root(text)).items():
@@ -150,7 +150,7 @@ class HookLists(msgspec.Struct, frozen=True):
         return text
 
     def look(self, text: str, written: str) -> State:
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         own = self._own(_root(text))
         if not own:
             return "missing"
@@ -159,7 +159,7 @@ class HookLists(msgspec.Struct, frozen=True):
         return "outdated" if written and written == _as_line(own) else "changed"
 
     def note(self, text: str) -> str:
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         return _as_line(self._own(_root(text)))
 
     def items(self) -> dict[str, list[dict[str, Any]]]:
@@ -200,13 +200,13 @@ class Instructions(msgspec.Struct, frozen=True):
     is_text: bool = True
 
     def put(self, text: str) -> str:
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         there = marked_block.find(text)
         clients = tuple(sorted({*(there.clients if there else ()), self.client}))
         return marked_block.with_block(text, clients, self._body(clients))
 
     def take(self, text: str) -> str:
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         there = marked_block.find(text)
         left = tuple(one for one in (there.clients if there else ()) if one != self.client)
         if there is None or self.client not in there.clients:
@@ -215,7 +215,7 @@ class Instructions(msgspec.Struct, frozen=True):
         return marked_block.with_block(text, left, body) if left else marked_block.without_block(text)
 
     def look(self, text: str, written: str) -> State:  # noqa: ARG002 - the digest says what was written
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         there = marked_block.find(text)
         if there is None or self.client not in there.clients:
             return "changed" if there and there.is_changed else "missing"
@@ -224,7 +224,7 @@ class Instructions(msgspec.Struct, frozen=True):
         return "installed" if there.body == self._body(there.clients) else "outdated"
 
     def note(self, text: str) -> str:  # noqa: ARG002 - as above
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         return ""
 
     def _body(self, clients: Sequence[str]) -> str:
@@ -240,22 +240,22 @@ class Plugin(msgspec.Struct, frozen=True):
     is_text: bool = True
 
     def put(self, text: str) -> str:
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         return marked_block.with_block(text, (self.client,), opencode_plugin(self.command), is_script=True)
 
     def take(self, text: str) -> str:
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         return marked_block.without_block(text)
 
     def look(self, text: str, written: str) -> State:  # noqa: ARG002 - as for the instructions
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         there = marked_block.find(text)
         if there is None or there.is_changed:
             return "changed" if there else "missing"
         return "installed" if there.body == opencode_plugin(self.command) else "outdated"
 
     def note(self, text: str) -> str:  # noqa: ARG002 - as above
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         return ""
 
 
@@ -266,15 +266,15 @@ class Skill(msgspec.Struct, frozen=True):
     is_text: bool = True
 
     def put(self, text: str) -> str:  # noqa: ARG002 - there is nothing else in the file
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         return skill_text()
 
     def take(self, text: str) -> str:
-        """See ``Part``. What is no skill of KB stays."""
+        """See ``InstalledPart``. What is no skill of KB stays."""
         return "" if is_unchanged_skill(text) else text
 
     def look(self, text: str, written: str) -> State:  # noqa: ARG002 - the digest says what was written
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         if not text:
             return "missing"
         if not is_unchanged_skill(text):
@@ -282,7 +282,7 @@ class Skill(msgspec.Struct, frozen=True):
         return "installed" if text.replace("\r\n", "\n") == skill_text() else "outdated"
 
     def note(self, text: str) -> str:  # noqa: ARG002 - as above
-        """See ``Part``."""
+        """See ``InstalledPart``."""
         return ""
 
 

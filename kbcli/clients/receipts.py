@@ -54,9 +54,9 @@ class Receipt(msgspec.Struct, frozen=True):
     """The git directories of the repositories that had it written."""
 
     def before(self, data: bytes | None) -> bytes | None:
-        """Return the file as it was before KB, None where there was none. Raises: ``Changed``."""
+        """Return the file as it was before KB, None where there was none. Raises: ``FileChanged``."""
         if data is None or self.back is None or _digest(data) != self.after:
-            raise Changed
+            raise FileChanged
         if self.was_absent:
             return None
         for one in reversed(self.back):
@@ -64,7 +64,7 @@ class Receipt(msgspec.Struct, frozen=True):
         return data
 
 
-class Changed(Exception):
+class FileChanged(Exception):
     """The file is not as KB left it."""
 
 
@@ -134,7 +134,7 @@ def receipt_of(
         was_absent, folders = earlier.was_absent, earlier.folders or folders
         # A part that no receipt knows was there before: taken out, it must not come back.
         is_known = all(text is not None or key in earlier.written for key, text in written.items())
-        with contextlib.suppress(Changed):
+        with contextlib.suppress(FileChanged):
             back = _back(earlier.before(change.before) or b"", change.after) if is_known else None
     names = {*(earlier.repositories if earlier else ()), repository}
     return Receipt(_digest(change.after), back, was_absent, folders, left, tuple(sorted(names)))

@@ -11,11 +11,11 @@ from kbcli.clients import installing, kinds, setup
 from kbcli.clients.entries import start_of
 from kbcli.clients.parts import ServerEntry
 from kbcli.clients.receipts import Receipts
-from kbcli.clients.setup import Surroundings, Target
+from kbcli.clients.setup import PartTarget, Surroundings
 from kbcore.errors import KBError
 
 
-def targets_of(around: Surroundings) -> Iterator[Target | tuple[Target, KBError]]:
+def targets_of(around: Surroundings) -> Iterator[PartTarget | tuple[PartTarget, KBError]]:
     """Yield every part that is there: in the repository's files whoever wrote it, in those of the user if it is ours.
 
     A part of the user is left where another repository that is still there had it written too. A part whose file cannot
@@ -65,7 +65,9 @@ def _names(kept: Receipts, client: str) -> list[str]:
     return list(dict.fromkeys(["kb", *sorted(key.split()[2] for key in keys if key.startswith(f"{client} server "))]))
 
 
-def _if_there(around: Surroundings, kept: Receipts, target: Target) -> Iterator[Target | tuple[Target, KBError]]:
+def _if_there(
+    around: Surroundings, kept: Receipts, target: PartTarget
+) -> Iterator[PartTarget | tuple[PartTarget, KBError]]:
     try:
         if _is_there(around, kept, target):
             yield target
@@ -74,7 +76,7 @@ def _if_there(around: Surroundings, kept: Receipts, target: Target) -> Iterator[
             yield target, error
 
 
-def _is_there(around: Surroundings, kept: Receipts, target: Target) -> bool:
+def _is_there(around: Surroundings, kept: Receipts, target: PartTarget) -> bool:
     part, receipt = target.part, kept.of(target.place.path)
     is_noted = receipt is not None and target.key in receipt.written
     if setup.look(around, target) == "missing" and not is_noted:

@@ -16,8 +16,8 @@ from kbcli.clients import installing, kinds, receipts
 from kbcli.clients.installing import ClientFile, ClientFileChange
 from kbcli.clients.kinds import Scope
 from kbcli.clients.marked_block import Mangled, State
-from kbcli.clients.parts import HookLists, Instructions, Part, PartName, Plugin, ServerEntry, Skill, is_blank
-from kbcli.clients.receipts import Changed, Receipt, Receipts
+from kbcli.clients.parts import HookLists, InstalledPart, Instructions, PartName, Plugin, ServerEntry, Skill, is_blank
+from kbcli.clients.receipts import FileChanged, Receipt, Receipts
 from kbcore.errors import InvalidQuery, KBError, StorageError
 from kbcore.store.pool import Machine
 
@@ -59,13 +59,13 @@ class Surroundings(msgspec.Struct, frozen=True):
         return receipts.place_of(self.machine.env, self.common_dir, is_user=scope == "user")
 
 
-class Target(msgspec.Struct, frozen=True):
+class PartTarget(msgspec.Struct, frozen=True):
     """One part for one client, and the file that it belongs in."""
 
     client: str
     scope: Scope
     place: ClientFile
-    part: Part
+    part: InstalledPart
 
     @property
     def key(self) -> str:
@@ -74,22 +74,22 @@ class Target(msgspec.Struct, frozen=True):
         return f"{self.client} {self.part.name} {name}".rstrip()
 
 
-class Done(msgspec.Struct, frozen=True):
+class SetupResult(msgspec.Struct, frozen=True):
     """The result for one part, done or to be done: its state before, and the change of its file."""
 
-    target: Target
+    target: PartTarget
     state: State
     action: Action
     change: ClientFileChange
 
 
-def targets(around: Surroundings, client: str, scope: str = "", only: Sequence[PartName] = PARTS) -> list[Target]:
+def targets(around: Surroundings, client: str, scope: str = "", only: Sequence[PartName] = PARTS) -> list[PartTarget]:
     """Return the parts of a client, each in its scope: the one that is asked for, else its usual one.
 
     Raises: ``InvalidQuery`` for a client or a scope that there is not.
     """
     kind = kinds.find(client)
-    found = list[Target]()
+    found = list[PartTarget]()
     if "server" in only:
         where = kinds.scope_of(client, scope)
         entry = kinds.entry_of(kind, where, list(around.server_command[where]), around.worktree or around.common_dir)
@@ -100,7 +100,7 @@ def targets(around: Surroundings, client: str, scope: str = "", only: Sequence[P
     if kind.hooks and of_hooks:
         command = (*around.hook_command[of_hooks], "agents", "hook", client)
         is_plugin = kind.hooks.form == "plugin"
-        hooks: Part = Plugin(client, command) if is_plugin else HookLists(client, kind.hooks, command)
+        hooks: InstalledPart = Plugin(client, command) if is_plugin else HookLists(client, kind.hooks, command)
         below = kinds.below(kind.hooks.places[of_hooks], around.platform)
         found.append(_target(around, client, of_hooks, below, hooks))
     of_text = _scope_in(kind.instructions, scope) if "instructions" in only else None
@@ -111,7 +111,7 @@ def targets(around: Surroundings, client: str, scope: str = "", only: Sequence[P
     return found
 
 
-def skills(around: Surroundings, clients: Sequence[str], scope: str = "") -> list[Target]:
+def skills(around: Surroundings, clients: Sequence[str], scope: str = "") -> list[PartTarget]:
     """Return the files of the skill that these clients read; without any, the one that clients share.
 
     Raises: ``InvalidQuery`` for a scope that there is not.
@@ -121,17 +121,17 @@ def skills(around: Surroundings, clients: Sequence[str], scope: str = "") -> lis
     return [_target(around, name, where, PurePosixPath(kinds.SKILLS[name]), Skill()) for name in names]
 
 
-def _target(around: Surroundings, client: str, scope: Scope, below: PurePosixPath, part: Part) -> Target:
+def _target(around: Surroundings, client: str, scope: Scope, below: PurePosixPath, part: InstalledPart) -> PartTarget:
     base = around.base_of(scope, client)
     if scope == "user":
         base, below = kinds.in_home(base, below, around.machine.env)
     place = ClientFile(base, below, is_private=scope == "user")
     if part.name == "instructions":
         place = installing.followed(place)
-    return Target(client, scope, place, part)
+    return PartTarget(client, scope, place, part)
 
 
-def _chosen(candidates: Sequence[Target]) -> Target:
+def _chosen(candidates: Sequence[PartTarget]) -> PartTarget:
     """Return the file of instructions that has the block, else the first one that there is, else the last one."""
     there = [one for one in candidates if one.place.path.is_file()]
     for one in there:
@@ -153,12 +153,12 @@ def _needing_full() -> frozenset[str]:
     return frozenset(name for name, kind in kinds.KINDS.items() if kind.hooks is None)
 
 
-def look(around: Surroundings, target: Target) -> State:
+def look(around: Surroundings, target: PartTarget) -> State:
     """Return how a part is in its file. Raises: as ``installing.plan``."""
     return _state(target, Receipts(around.receipts_place(target.scope)))
 
 
-def install(around: Surroundings, target: Target, *, write: bool, replace: bool = False) -> Done:
+def install(around: Surroundings, target: PartTarget, *, write: bool, replace: bool = False) -> SetupResult:
     """Put a part into its file. One that a person changed stays, unless it is to be replaced.
 
     Raises: as ``installing.plan``; ``LockTimeout``.
@@ -170,7 +170,7 @@ def install(around: Surroundings, target: Target, *, write: bool, replace: bool 
     return _changed(around, target, change, write=write, is_left=True)
 
 
-def take_out(around: Surroundings, target: Target, *, write: bool) -> Done:
+def take_out(around: Surroundings, target: PartTarget, *, write: bool) -> SetupResult:
     """Take a part out of its file: to the byte, where the file is as KB left it; what is then empty is removed.
 
     Lines that a person changed between KB's marks stay. Raises: as ``installing.plan``; ``LockTimeout``.
@@ -184,12 +184,12 @@ def take_out(around: Surroundings, target: Target, *, write: bool) -> Done:
 
 def _changed(
     around: Surroundings,
-    target: Target,
+    target: PartTarget,
     change: Callable[[str, State], str],
     *,
     write: bool,
     is_left: bool,
-) -> Done:
+) -> SetupResult:
     place, notes = target.place, around.receipts_place(target.scope)
     with contextlib.ExitStack() as locked:
         if write:
@@ -212,15 +212,15 @@ def _changed(
                         receipts.remove_folders(earlier.folders if earlier else _empty_above(place))
         elif write and earlier and target.key in earlier.written and state != "changed":
             kept.keep(place.path, _joined(earlier, str(around.common_dir)) if is_left else _without(earlier, target))
-    return Done(target, state, _action(planned, state, is_left=is_left), planned)
+    return SetupResult(target, state, _action(planned, state, is_left=is_left), planned)
 
 
-def _restored(planned: ClientFileChange, earlier: Receipt | None, target: Target) -> ClientFileChange:
+def _restored(planned: ClientFileChange, earlier: Receipt | None, target: PartTarget) -> ClientFileChange:
     """Return the change by which the last part leaves a file: to what was there before KB, where that is known.
 
     An older form of the part that was there before does not come back; a skill that somebody else wrote does.
     """
-    with contextlib.suppress(Changed):
+    with contextlib.suppress(FileChanged):
         before = earlier.before(planned.before) if earlier else planned.after
         exact = msgspec.structs.replace(planned, after=before)
         was = target.part.look(exact.text, "") if before is not None else "missing"
@@ -235,7 +235,7 @@ def _joined(earlier: Receipt, repository: str) -> Receipt:
     return msgspec.structs.replace(earlier, repositories=tuple(sorted({*earlier.repositories, repository})))
 
 
-def _without(earlier: Receipt, target: Target) -> Receipt | None:
+def _without(earlier: Receipt, target: PartTarget) -> Receipt | None:
     left = {key: text for key, text in earlier.written.items() if key != target.key}
     return msgspec.structs.replace(earlier, written=left) if left else None
 
@@ -248,7 +248,7 @@ def _action(planned: ClientFileChange, state: State, *, is_left: bool) -> Action
     return "deleted" if planned.after is None else "removed"
 
 
-def _state(target: Target, kept: Receipts) -> State:
+def _state(target: PartTarget, kept: Receipts) -> State:
     """Return the state of a part. Raises: as ``installing.plan``."""
     earlier = kept.of(target.place.path)
     written = earlier.written.get(target.key, "") if earlier else ""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kbcli.clients.kinds import Scope
-    from kbcli.clients.setup import Done, Surroundings, Target
+    from kbcli.clients.setup import PartTarget, SetupResult, Surroundings
     from kbcli.invocation.context import Session
 
 app = group_of("Install, check, remove or print what clients of agents need.")
@@ -53,7 +53,7 @@ def install(
     """
     from kbcli.clients import kinds, setup
 
-    def one(around: Surroundings, target: Target) -> Done:
+    def one(around: Surroundings, target: PartTarget) -> SetupResult:
         return setup.install(around, target, write=write, replace=replace)
 
     session = session_of(ctx)
@@ -84,7 +84,7 @@ def remove(
     """
     from kbcli.clients import kinds, setup
 
-    def one(around: Surroundings, target: Target) -> Done:
+    def one(around: Surroundings, target: PartTarget) -> SetupResult:
         return setup.take_out(around, target, write=write)
 
     session = session_of(ctx)
@@ -215,7 +215,7 @@ def _read_by(clients: Sequence[str]) -> Sequence[str]:
 
 def _meant(
     around: Surroundings, clients: Sequence[str], scope: str, skills: Sequence[str] | None
-) -> list[tuple[str, list[Target]]]:
+) -> list[tuple[str, list[PartTarget]]]:
     """Return the parts that are meant, by what to call those whom they are for."""
     from kbcli.clients import setup
     from kbcli.clients.checking import title_of
@@ -271,11 +271,11 @@ def _each(
     return status
 
 
-def _target_json(target: Target) -> dict[str, Any]:
+def _target_json(target: PartTarget) -> dict[str, Any]:
     return {"client": target.client, "part": target.part.name, "scope": target.scope, "path": str(target.place.path)}
 
 
-def _done_json(done: Done, *, write: bool) -> dict[str, Any]:
+def _done_json(done: SetupResult, *, write: bool) -> dict[str, Any]:
     is_done = write or done.action in {"none", "kept"}
     return {
         "state": done.state,

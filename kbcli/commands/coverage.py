@@ -123,7 +123,7 @@ def _report(
         found = coverage.count_groups(view.rows, as_of, [by], asked, of_files)
         groups = [one for one in found[by] if all(one.tallies[name].no for name in lacked)]
     elif lacked:
-        part = coverage.Part(tuple(lacked))
+        part = coverage.RequirementPart(tuple(lacked))
         requirements, _ = coverage.read_part(view.rows, as_of, asked, part, limit=counts.total.requirements)
     else:
         requirements = coverage.read(view.rows, as_of, asked).requirements

@@ -90,7 +90,7 @@ class _Guide:
         self._env = env
         self._done: list[ShownStep] = []
 
-    def take(self, part: tour.Part) -> list[ShownStep]:
+    def take(self, part: tour.TourPart) -> list[ShownStep]:
         """Take the steps of one part and return how they ended."""
         self._show("", self._output.styled(f"== {part.title} ==", "bold"))
         ended = []
@@ -150,8 +150,8 @@ class _Guide:
 
         self._show(f"$ {step.line}")
         program, *arguments = (*_PROGRAMS[step.line],)
-        server = client.Server(program, tuple(arguments), self._env, self._home)
-        calls = [client.ToolCall(call.tool, call.arguments) for call in step.calls]
+        server = client.ServerProgram(program, tuple(arguments), self._env, self._home)
+        calls = [client.ServerCall(call.tool, call.arguments) for call in step.calls]
         said = client.converse(server, tour.AGENT, calls)
         self._show(f"connected over stdio, MCP {said.protocol}; tools: {', '.join(said.tools)}")
         before = [None, *step.calls]

@@ -94,7 +94,7 @@ def _refuse_branches(opened: Opened, *points: str) -> None:
 def _found(opened: Opened, first: str, last: str, filters: Filters, *, is_since: bool) -> dict[str, Any]:
     """Return the difference; between two seqs also when the journal is damaged after both."""
     from kbcore.store.history.compare import add_origins, diff
-    from kbcore.store.history.log import Selection
+    from kbcore.store.history.log import RecordFilter
     from kbcore.store.history.moment import Meant, after, beginning, clock_notes, meant, read_at, said_of
 
     begin, end = opened.point(first) if first else None, opened.point(last) if last else None
@@ -108,7 +108,7 @@ def _found(opened: Opened, first: str, last: str, filters: Filters, *, is_since:
         high = at(view, end)
         said = [one.said for one in (low, high) if one.said]
         said += [said_of(view, begin, is_since=True)] if is_since and begin and begin.seq is None else []
-        selection = Selection(filters.actor, filters.source, filters.session)
+        selection = RecordFilter(filters.actor, filters.source, filters.session)
         found = diff(view, low.seq, high.seq, changed_by=selection)
         add_origins(view, found, selection.writer)
         near = "" if found["entities"] or found["edges"] else selection.near_actors(view)

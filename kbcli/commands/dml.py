@@ -194,7 +194,7 @@ def check(
     session = session_of(ctx)
     check_format(format_, {"text", "json"}, is_json=session.output.is_json)
     session.output.is_json = session.output.is_json or format_ == "json"
-    return check_programs.check(session, check_programs.CheckRequest(files, tools, format_, fail_on))
+    return check_programs.check(session, check_programs.ProgramCheckRequest(files, tools, format_, fail_on))
 
 
 @app.command("compile", cls=HelpfulCommand)

@@ -12,7 +12,7 @@ from kbcli.invocation.context import session_of
 if TYPE_CHECKING:
     from kbcli.terminal.output import Output
     from kbcore.maintenance.leftovers import RemovedFiles
-    from kbcore.store.branches import Collected, Emptied, Trashed
+    from kbcore.store.branches import CollectedStores, Emptied, Trashed
     from kbcore.store.workspace import Workspace
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ _SHOWN: Final = 5
 class _Removed(NamedTuple):
     """The result: stores, texts of documents, files of the cache, notes on repositories, and the emptied trash."""
 
-    done: Collected
+    done: CollectedStores
     documents: int
     swept: RemovedFiles
     notes: Sequence[str]

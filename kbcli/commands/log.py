@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kbcli.views.listing import Rows
     from kbcore.errors import NotFound
     from kbcore.store.branch_store import BranchStore
-    from kbcore.store.history.log import Selection
+    from kbcore.store.history.log import RecordFilter
     from kbcore.view.gaps import Earlier
     from kbcore.view.view import View
 
@@ -31,7 +31,7 @@ class _Asked(NamedTuple):
     ``detail`` is ``patch`` for field by field, ``stat`` for all of it by name, ``names`` for some of it, else "".
     """
 
-    selection: Selection
+    selection: RecordFilter
     id: str
     before: int | None
     most: int | None
@@ -215,7 +215,7 @@ def _show_pages(output: Output, found: _Read, detail: str, now: str) -> None:
 
     from kbcli.messages.changes import show_change
     from kbcli.messages.records import changed, page, summary
-    from kbcore.store.history.touched import Touched
+    from kbcore.store.history.touched import TouchedElement
 
     for place, (record, changes) in enumerate(found.rows):
         lines = page(output, record, head=found.head, now=now)
@@ -224,7 +224,7 @@ def _show_pages(output: Output, found: _Read, detail: str, now: str) -> None:
                 lines += [*show_change(output, operation), ""]
             lines.append(f"    {summary(record['summary'])}")
         else:
-            lines += changed(output, record, msgspec.convert(changes, list[Touched]))
+            lines += changed(output, record, msgspec.convert(changes, list[TouchedElement]))
         output.data("\n" * (place > 0) + "".join(f"{output.flowed(line)}\n" for line in lines))
 
 

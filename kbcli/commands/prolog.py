@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kbcli.invocation.context import Session
     from kbcli.prolog.prolog_call import Asking
-    from kbcli.prolog.running import Runner
+    from kbcli.prolog.running import InputRunner
     from kbcli.terminal.colours import Style
     from kbcore.logic.engine.installation import EngineName
 
@@ -82,10 +82,10 @@ def run(
     if "-" in files and (not goal or files.count("-") > 1):
         raise InvalidQuery("-f - reads standard input, which has no goals then.", hint="Give the goals with -g.")
     from kbcli.prolog.prolog_call import Asking
-    from kbcli.prolog.running import Runner
+    from kbcli.prolog.running import InputRunner
 
     asking = Asking(session, at=at, libraries=kb_libraries or (), roots=kb_roots or ())
-    runner = Runner(asking, mode, limit)
+    runner = InputRunner(asking, mode, limit)
     try:
         _load(asking, files, is_strict=not is_prompt)
         if is_prompt:
@@ -116,7 +116,7 @@ def _load(asking: Asking, files: list[str], *, is_strict: bool) -> None:
         asking.session.output.warn(one.shown)
 
 
-def _run_all(asking: Asking, runner: Runner, goals: Texts) -> int:
+def _run_all(asking: Asking, runner: InputRunner, goals: Texts) -> int:
     """Run the goals of the options, else those of standard input, until one is ``halt``; an error ends it."""
     from kbcli.prolog.inputs import HALT
     from kbcore.errors import KBError

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from kbcli.invocation.context import Session
     from kbcli.prove.job import Job, System
-    from kbcli.prove.report import Report
+    from kbcli.prove.report import ProveReport
 
 FAILED = 1
 
@@ -94,30 +94,30 @@ def _jobs(named: list[str]) -> Sequence[Job]:
     return [one for one in JOBS if not names or one.name in names]
 
 
-def _prove(session: Session, jobs: Sequence[Job], systems: Sequence[System]) -> Report:
+def _prove(session: Session, jobs: Sequence[Job], systems: Sequence[System]) -> ProveReport:
     import tempfile
     from pathlib import Path
 
     from kbcli.prove import run as running
-    from kbcli.prove.report import Report
+    from kbcli.prove.report import ProveReport
     from kbcli.prove.scene import Scene
     from kbcore import __version__
 
     memory = running.find_memory(session.env.get("PATH")) if "memory" in systems else None
     versions = {"KB": __version__} | ({"server-memory": running.version_of(memory)} if memory else {})
     with session.output.waiting("Doing jobs"), tempfile.TemporaryDirectory(prefix="kb-prove-") as folder:
-        runner = running.Runner(Scene(Path(folder), session.env), memory)
+        runner = running.ProveRunner(Scene(Path(folder), session.env), memory)
         results = [runner.run(job, system) for job in jobs for system in systems]
         listing = {one: tokens for one in systems if (tokens := runner.listing_tokens(one))}
-    return Report(session.machine.clock.now()[:10], versions, listing, results)
+    return ProveReport(session.machine.clock.now()[:10], versions, listing, results)
 
 
-def _prove_with(session: Session, jobs: Sequence[Job], client: str) -> Report:
+def _prove_with(session: Session, jobs: Sequence[Job], client: str) -> ProveReport:
     import tempfile
     from pathlib import Path
 
     from kbcli.prove.client_run import ClientRunner
-    from kbcli.prove.report import Report
+    from kbcli.prove.report import ProveReport
     from kbcli.prove.scene import Scene
     from kbcore import __version__
 
@@ -127,4 +127,4 @@ def _prove_with(session: Session, jobs: Sequence[Job], client: str) -> Report:
         scene = Scene(Path(folder), session.env)
         results = [runner.run(scene, job) for job in jobs]
     versions = {"KB": __version__, client: runner.version()}
-    return Report(session.machine.clock.now()[:10], versions, {}, results)
+    return ProveReport(session.machine.clock.now()[:10], versions, {}, results)

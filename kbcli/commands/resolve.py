@@ -11,7 +11,7 @@ from kbcli.invocation.context import session_of
 from kbcli.invocation.options import DryRun, Message
 
 if TYPE_CHECKING:
-    from kbcore.query.conflicts import Conflict
+    from kbcore.query.conflicts import ContestedValue
     from kbcore.store.workspace import Workspace
 
 _KEEP: Final = "keep"
@@ -52,7 +52,7 @@ def run(
     opened = session.open(dry_run=dry_run)
     seen: list[int] = []
 
-    def find(view: Any) -> list[Conflict]:
+    def find(view: Any) -> list[ContestedValue]:
         seen.append(view.recorded_seq)
         return find_conflicts(view, [view.renamed([key]).get(key, key)] if key else ())
 
@@ -84,13 +84,13 @@ def run(
     session.show_outcome(opened.target.apply(changeset.parse(request)))
 
 
-def _meant(found: list[Conflict], field: str) -> Conflict | None:
+def _meant(found: list[ContestedValue], field: str) -> ContestedValue | None:
     """Return the conflict about a field; an attribute, or metadata of an edge, is also meant by its name alone."""
     exact = [one for one in found if one.field == field]
     return next(iter(exact or [one for one in found if one.field.partition(".")[2] == field]), None)
 
 
-def _chosen_id(conflict: Conflict, take: str) -> str:
+def _chosen_id(conflict: ContestedValue, take: str) -> str:
     """Return the id that a decision gives an entity. Raises: ``InvalidQuery`` for a number that no value has."""
     from kbcore.errors import InvalidQuery
 
@@ -103,7 +103,7 @@ def _chosen_id(conflict: Conflict, take: str) -> str:
     return str(conflict.values[number - 1]["value"])
 
 
-def _is_number(conflict: Conflict, take: str) -> bool:
+def _is_number(conflict: ContestedValue, take: str) -> bool:
     """Tell whether a choice is the number of a value. Raises: ``InvalidQuery`` for a number of many digits."""
     from kbcore.errors import InvalidQuery
 
@@ -114,7 +114,7 @@ def _is_number(conflict: Conflict, take: str) -> bool:
     return is_number
 
 
-def _decision(conflict: Conflict, take: str) -> dict[str, Any]:
+def _decision(conflict: ContestedValue, take: str) -> dict[str, Any]:
     """Return the changeset of a decision, but for its frame. Raises: ``InvalidQuery`` for a number of many digits."""
     is_number = _is_number(conflict, take)
     chosen: dict[str, Any]
@@ -131,7 +131,7 @@ def _decision(conflict: Conflict, take: str) -> dict[str, Any]:
     return {"edges": [{**named, **chosen}]}
 
 
-def _number(conflict: Conflict, take: str) -> int:
+def _number(conflict: ContestedValue, take: str) -> int:
     """Return the number of a value by its number, or by the value itself where no value has that number."""
     number = int(take)
     if 0 < number <= len(conflict.values):
@@ -147,7 +147,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def _list(ctx: typer.Context, workspace: Workspace, branch: str, found: list[Conflict], key: str | None) -> None:
+def _list(ctx: typer.Context, workspace: Workspace, branch: str, found: list[ContestedValue], key: str | None) -> None:
     from kbcli.messages import conflicts
 
     output = session_of(ctx).output

@@ -263,7 +263,7 @@ def _place(edge: EdgeLine) -> tuple[bool, str, str, str, str]:
 def _around(view: View, found: dict[str, Any], edges: Sequence[EdgeLine], report: CheckReport | None) -> Around:
     """Return the further parts of the page of the entity; ``report`` is None where no rules were run."""
     from kbcli.views.entity import NAMED, RECORDS, Around
-    from kbcore.model.state import Change
+    from kbcore.model.state import ElementChange
     from kbcore.store.history.log import ids_of
     from kbcore.store.history.reach import not_listed
     from kbcore.store.history.shown import entity_change
@@ -278,7 +278,7 @@ def _around(view: View, found: dict[str, Any], edges: Sequence[EdgeLine], report
         tuple(not_listed(view).sentences()),
         edges,
         report,
-        {seq: entity_change(Change(key, one.before, one.after)) for seq, one in changes.items() if seq in seqs},
+        {seq: entity_change(ElementChange(key, one.before, one.after)) for seq, one in changes.items() if seq in seqs},
         {seq: [one for one in part if one.to_id] for seq, part in named.items()},
     )
 

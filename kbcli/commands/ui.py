@@ -34,15 +34,15 @@ def run(
     from kbcli.invocation.bounds import check_bounds
     from kbcli.invocation.signals import Deadline
     from kbweb.server.opening import open_browser
-    from kbweb.server.reading import Place
-    from kbweb.server.serve import Server
+    from kbweb.server.reading import ReadTarget
+    from kbweb.server.serve import ExplorerServer
 
     session, ending = session_of(ctx), Deadline()
     if port:
         check_bounds("--port", port, _MAX_PORT, "any that is free")
     session.open_to_read()
-    place = Place(session.start, session.named_branch, session.machine, session.author, session.git_places)
-    server = Server(place, port, _reporting(session), writes=write)
+    place = ReadTarget(session.start, session.named_branch, session.machine, session.author, session.git_places)
+    server = ExplorerServer(place, port, _reporting(session), writes=write)
     with ending.by_signals(server.stop):
         address = server.address()
         if session.output.is_json:

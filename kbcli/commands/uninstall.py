@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from kbcli.clients.setup import Target
+    from kbcli.clients.setup import PartTarget
     from kbcli.invocation.context import Session
     from kbcore.errors import KBError
     from kbcore.maintenance.uninstalling import Removal
@@ -56,8 +56,8 @@ def run(
     repo = git.find_own_repository(session.start, session.env, **session.git_places)
     workspace = Workspace(repo, session.machine, StorePool(), settles=False)
     found = list(removing.targets_of(around))
-    parts: list[Target] = [one for one in found if not isinstance(one, tuple)]
-    failed: list[tuple[Target, KBError]] = [one for one in found if isinstance(one, tuple)]
+    parts: list[PartTarget] = [one for one in found if not isinstance(one, tuple)]
+    failed: list[tuple[PartTarget, KBError]] = [one for one in found if isinstance(one, tuple)]
     planned = uninstalling.plan(workspace, deletes_all=delete_all, is_last=True)
     events = [one for one in hooks.status(repo, session.env) if one.state not in {"absent", "foreign"}]
     ended = _shown(session, planned, parts, [f"{one.event} in {one.path}" for one in events], yes=yes)
@@ -65,8 +65,8 @@ def run(
         return ended
     session.writes = True
     results = hooks.uninstall(repo, session.env)
-    done: list[Target] = []
-    changed: list[Target] = []
+    done: list[PartTarget] = []
+    changed: list[PartTarget] = []
     for target in parts:
         try:
             is_kept = setup.take_out(around, target, write=True).action == "kept"
@@ -89,7 +89,7 @@ def run(
 
 
 def _shown(
-    session: Session, planned: Removal, parts: Sequence[Target], events: Sequence[str], *, yes: bool
+    session: Session, planned: Removal, parts: Sequence[PartTarget], events: Sequence[str], *, yes: bool
 ) -> int | None:
     """Show what would be done; return the status where it is not to be done, None where it is.
 
@@ -123,7 +123,7 @@ def _shown(
     return exits.INTERRUPTED
 
 
-def _lines_of(planned: Removal, parts: Sequence[Target], events: Sequence[str]) -> Iterator[str]:
+def _lines_of(planned: Removal, parts: Sequence[PartTarget], events: Sequence[str]) -> Iterator[str]:
     """Yield a line for each thing that goes or stays; several clients may have the same part of a file."""
     yield from (f"git hook     {event}" for event in events)
     clients: dict[tuple[str, Path], list[str]] = {}
@@ -138,8 +138,8 @@ def _lines_of(planned: Removal, parts: Sequence[Target], events: Sequence[str]) 
 def _show_done(
     session: Session,
     planned: Removal,
-    changed: Sequence[Target],
-    failed: Sequence[tuple[Target, KBError]],
+    changed: Sequence[PartTarget],
+    failed: Sequence[tuple[PartTarget, KBError]],
     left: Sequence[Path],
 ) -> None:
     from kbcore.errors.remedies import shell
@@ -158,7 +158,9 @@ def _show_done(
     output.say(f"KB is taken out of this repository{stays}.{rest}")
 
 
-def _as_json(planned: Removal, parts: Sequence[Target], failed: Sequence[tuple[Target, KBError]]) -> dict[str, Any]:
+def _as_json(
+    planned: Removal, parts: Sequence[PartTarget], failed: Sequence[tuple[PartTarget, KBError]]
+) -> dict[str, Any]:
     return {
         "parts": [{"client": one.client, "part": one.part.name, "path": str(one.place.path)} for one in parts],
         "failed": [{"path": str(one.place.path), "error": error.as_json(writes=True)} for one, error in failed],

@@ -20,7 +20,7 @@ TIMEOUT_S: Final = 60.0
 """The time that one answer may take; starting the server counts into the first."""
 
 
-class Server(msgspec.Struct, frozen=True):
+class ServerProgram(msgspec.Struct, frozen=True):
     """The program to start, with its environment, in the folder ``cwd``."""
 
     command: str
@@ -29,7 +29,7 @@ class Server(msgspec.Struct, frozen=True):
     cwd: Path
 
 
-class ToolCall(msgspec.Struct, frozen=True):
+class ServerCall(msgspec.Struct, frozen=True):
     """One call of a tool."""
 
     tool: str
@@ -56,7 +56,7 @@ class ToolConversation(msgspec.Struct, frozen=True):
     answers: tuple[ToolAnswer, ...]
 
 
-class Connection:
+class ServerConnection:
     """A client that is connected to a server."""
 
     def __init__(self, portal: BlockingPortal, client: Client) -> None:
@@ -72,7 +72,7 @@ class Connection:
         """Return the tools that the server lists."""
         return self._portal.call(self._client.list_tools).tools
 
-    def call(self, call: ToolCall) -> ToolAnswer:
+    def call(self, call: ServerCall) -> ToolAnswer:
         """Call a tool, and wait for its answer."""
         result = self._portal.call(self._client.call_tool, call.tool, call.arguments)
         text = "".join(block.text for block in result.content if isinstance(block, types.TextContent))
@@ -80,7 +80,7 @@ class Connection:
 
 
 @contextmanager
-def connected(server: Server, client_name: str) -> Iterator[Connection]:
+def connected(server: ServerProgram, client_name: str) -> Iterator[ServerConnection]:
     """Start the server, and let it end when the block is left."""
     parameters = StdioServerParameters(
         command=server.command, args=list(server.arguments), env=dict(server.env), cwd=server.cwd
@@ -88,10 +88,10 @@ def connected(server: Server, client_name: str) -> Iterator[Connection]:
     info = types.Implementation(name=client_name, version="1.0")
     client = Client(parameters, client_info=info, read_timeout_seconds=TIMEOUT_S)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(client) as opened:
-        yield Connection(portal, opened)
+        yield ServerConnection(portal, opened)
 
 
-def converse(server: Server, client_name: str, calls: Sequence[ToolCall]) -> ToolConversation:
+def converse(server: ServerProgram, client_name: str, calls: Sequence[ServerCall]) -> ToolConversation:
     """Start the server, list its tools, make the calls one after the other, and let it end."""
     with connected(server, client_name) as client:
         listed = tuple(tool.name for tool in client.tools())

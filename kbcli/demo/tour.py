@@ -53,7 +53,7 @@ class Talk(msgspec.Struct, frozen=True):
     calls: tuple[TourCall, ...]
 
 
-class Part(msgspec.Struct, frozen=True):
+class TourPart(msgspec.Struct, frozen=True):
     """Steps that belong together."""
 
     title: str
@@ -126,7 +126,7 @@ _CHANGESET: Final[dict[str, Any]] = {
 }
 
 PARTS: Final = (
-    Part(
+    TourPart(
         "A project, and its memory",
         (
             TourCommand(
@@ -157,7 +157,7 @@ PARTS: Final = (
             TourCommand("The state of the branch.", "kb status", ("main",)),
         ),
     ),
-    Part(
+    TourPart(
         "Asking",
         (
             TourCommand("What must Waymark do?", "kb query req --where priority=must", ("REQ-001", "REQ-007")),
@@ -186,7 +186,7 @@ PARTS: Final = (
             ),
         ),
     ),
-    Part(
+    TourPart(
         "An agent writes, over MCP",
         (
             Talk(
@@ -235,7 +235,7 @@ PARTS: Final = (
             ),
         ),
     ),
-    Part(
+    TourPart(
         "A branch has a memory of its own",
         (
             TourCommand(
@@ -268,7 +268,7 @@ PARTS: Final = (
             TourCommand("", "kb query scenario --id SCN-007", ("SCN-007",)),
         ),
     ),
-    Part(
+    TourPart(
         "Who changed what, and taking it back",
         (
             TourCommand("Every record, the newest first.", "kb log", (AGENT,)),

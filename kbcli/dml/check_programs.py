@@ -20,7 +20,7 @@ from kbcli.dml.running import code_of, name_of
 from kbcli.input import changeset_file
 from kbcli.invocation import exits
 from kbcli.views.reports import sarif
-from kbcore.dml.check import CallerTools, Checked
+from kbcore.dml.check import CallerTools, CheckedProgram
 from kbcore.dml.checking import check_programs
 from kbcore.dml.recording import new_run
 from kbcore.errors import GitUnusable, NotARepository
@@ -31,8 +31,8 @@ from kbcore.text.wording import pluralize, shortened
 if TYPE_CHECKING:
     from kbcli.invocation.context import Session
     from kbcli.terminal.output import Output
-    from kbcore.dml.check import CheckedTask, Finding
-    from kbcore.dml.places import Place
+    from kbcore.dml.check import CheckedTask, ProgramFinding
+    from kbcore.dml.places import TextRange
 
 Format = Literal["text", "json", "sarif"]
 FailOn = Literal["error", "warning", "never"]
@@ -43,7 +43,7 @@ _FINGERPRINT: Final = "kbProgram/v1"
 _DIGITS: Final = 32
 
 
-class CheckRequest(msgspec.Struct, frozen=True):
+class ProgramCheckRequest(msgspec.Struct, frozen=True):
     """The request of the command line; ``tools`` is the name of a file, "" for none."""
 
     files: Sequence[str]
@@ -52,7 +52,7 @@ class CheckRequest(msgspec.Struct, frozen=True):
     fail_on: FailOn = "error"
 
 
-def check(session: Session, asked: CheckRequest) -> int:
+def check(session: Session, asked: ProgramCheckRequest) -> int:
     """Check programs, show what was found, and return the status to exit with.
 
     Raises: ``InvalidQuery``, ``NotFound`` or ``LimitExceeded`` where a file cannot be read; ``PrologUnavailable``.
@@ -93,12 +93,12 @@ def _from_top(start: Path) -> str:
     return "" if path == "." else path
 
 
-def _fails(checked: Checked, fail_on: FailOn) -> bool:
+def _fails(checked: CheckedProgram, fail_on: FailOn) -> bool:
     counts = {"error": checked.errors, "warning": checked.errors + checked.warnings, "never": 0}
     return counts[fail_on] > 0
 
 
-def _show_text(output: Output, found: Sequence[Checked]) -> None:
+def _show_text(output: Output, found: Sequence[CheckedProgram]) -> None:
     """Show the findings of each program, and then what it has."""
     output.is_paged = True
     for checked in found:
@@ -110,13 +110,13 @@ def _show_text(output: Output, found: Sequence[Checked]) -> None:
         output.say(f"{pluralize(len(found), 'program')}: {_counts(errors, warnings)}")
 
 
-def _show_json(output: Output, found: Sequence[Checked]) -> None:
+def _show_json(output: Output, found: Sequence[CheckedProgram]) -> None:
     """Show the checks as one document."""
     counts = {name: sum(getattr(one, name) for one in found) for name in ("errors", "warnings")}
     output.document(counts | {"files": [one.as_json() for one in found]})
 
 
-def _show_sarif(output: Output, found: Sequence[Checked], folder: str) -> None:
+def _show_sarif(output: Output, found: Sequence[CheckedProgram], folder: str) -> None:
     """Show the findings as a SARIF log; files are named from ``folder``, a path from the top of the repository."""
     rules = sorted({one.problem.code for checked in found for one in checked.findings})
     index = {code: at for at, code in enumerate(rules)}
@@ -131,14 +131,14 @@ def _show_sarif(output: Output, found: Sequence[Checked], folder: str) -> None:
     output.data(sarif.log_text(described, results, {"executionSuccessful": True}))
 
 
-def _line(output: Output, checked: Checked, finding: Finding) -> str:
+def _line(output: Output, checked: CheckedProgram, finding: ProgramFinding) -> str:
     problem, place = finding.problem, finding.place
     said = escaped_sentence(f"{problem.message} {problem.hint}".strip())
     severity = output.styled(f"{finding.severity}:", "red" if finding.severity == "error" else "yellow")
     return f"{escape_controls(checked.file)}:{_at(place)}: {severity} {said} [{problem.code}]"
 
 
-def _contents(checked: Checked) -> Iterator[str]:
+def _contents(checked: CheckedProgram) -> Iterator[str]:
     """Yield how many findings there are, and the params, tools and tasks of a program."""
     shown = len(checked.findings)
     total = checked.errors + checked.warnings
@@ -169,11 +169,11 @@ def _counts(errors: int, warnings: int) -> str:
     return ", ".join(found) or "no findings"
 
 
-def _at(place: Place) -> str:
+def _at(place: TextRange) -> str:
     return f"{place.line}:{place.column}"
 
 
-def _result(checked: Checked, finding: Finding, index: dict[str, int], folder: str) -> dict[str, Any]:
+def _result(checked: CheckedProgram, finding: ProgramFinding, index: dict[str, int], folder: str) -> dict[str, Any]:
     problem, place = finding.problem, finding.place
     region = {
         "startLine": place.line,

@@ -13,7 +13,7 @@ from kbcli.input import changeset_file
 from kbcore.dml import Budget, Model, compiling
 from kbcore.dml.check import CallerTools
 from kbcore.dml.checking import errors_finder
-from kbcore.dml.compiling import Compiled
+from kbcore.dml.compiling import CompiledProgram
 from kbcore.dml.tools import Tool
 from kbcore.errors import InvalidQuery, StorageError
 from kbcore.storage.replacing import replace_file
@@ -97,7 +97,9 @@ def _write(target: Path, code: str, description: str, name: str) -> None:
         raise StorageError(f"{escape_controls(str(target))} cannot be written: {error.strerror}.") from error
 
 
-def _show(session: Session, target: Path, origin: Literal["file", "cache", "model"], made: Compiled | None) -> None:
+def _show(
+    session: Session, target: Path, origin: Literal["file", "cache", "model"], made: CompiledProgram | None
+) -> None:
     output = session.output
     used: dict[str, Any] = {}
     if made:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kbcore.fleet.local import Answer
     from kbcore.fleet.place import Place
     from kbcore.fleet.ray_engine import RayOptions
-    from kbcore.fleet.reading import Failure
+    from kbcore.fleet.reading import UnreadRepository
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class FoundFleet(NamedTuple):
 
     place: Place
     heads: list[FleetHead]
-    failures: list[Failure]
+    failures: list[UnreadRepository]
     user: UserSettings
     workers: RayOptions | None = None
     """None for this process."""
@@ -78,7 +78,7 @@ def find(session: Session, place: str | None, repos: list[str] | None, workers: 
     named, start = _place(session, place)
     where = place_at(named, start, session.machine.fs, session.machine.clock)
     branch = session.branch or ""  # KB_BRANCH is of one repository
-    found = reading.find(where, reading.Selection(tuple(repos or ()), branch))
+    found = reading.find(where, reading.FleetSelection(tuple(repos or ()), branch))
     if not (found.heads or found.failures):
         message, hint = _nothing(where, escape_controls(named), repos, branch)
         raise NotFound(message, hint=hint)
@@ -110,7 +110,7 @@ def _nothing(where: Place, named: str, repos: list[str] | None, branch: str) -> 
     from kbcore.text.escaping import in_quotes
     from kbcore.text.suggest import did_you_mean
 
-    there = reading.find(where, reading.Selection((), "*")).heads
+    there = reading.find(where, reading.FleetSelection((), "*")).heads
     names = {"repository": {one.repo for one in there}, "branch": {one.branch for one in there}}
     if not there:
         export = f"`kb export --parquet {named}`, or `kb fleet init {named}` and then `kb export --fleet`"
@@ -123,7 +123,7 @@ def _nothing(where: Place, named: str, repos: list[str] | None, branch: str) -> 
 
 def ask(
     session: Session, fleet: FoundFleet, question: Question, merge: Callable[[Iterator[Answer]], T]
-) -> tuple[T, list[Failure]]:
+) -> tuple[T, list[UnreadRepository]]:
     """Return the answers, merged as they come, and every repository that could not be asked.
 
     Raises: ``InvalidQuery`` or ``NotFound`` where each one refuses the question for the same reason.
@@ -159,7 +159,7 @@ def ask(
     return merged, failures
 
 
-def answered(fleet: FoundFleet, failures: list[Failure]) -> int:
+def answered(fleet: FoundFleet, failures: list[UnreadRepository]) -> int:
     """Return how many branches answered."""
     return len(fleet.heads) + len(fleet.failures) - len(failures)
 
@@ -192,7 +192,7 @@ def entity_named(name: str, fleet: FoundFleet) -> tuple[str, str]:
     return repo, id_
 
 
-def each_once(failures: list[Failure]) -> list[Failure]:
+def each_once(failures: list[UnreadRepository]) -> list[UnreadRepository]:
     """Return the first failure of each branch."""
     return [*{(one.repo, one.branch): one for one in reversed(failures)}.values()][::-1]
 
@@ -212,7 +212,7 @@ def instant_before(session: Session, at: str | None) -> str:
     return span[1]
 
 
-def status_of(failures: list[Failure]) -> int:
+def status_of(failures: list[UnreadRepository]) -> int:
     """Return the status of the first failure, 0 without any."""
     from kbcli.invocation import exits
 

@@ -20,7 +20,7 @@ from kbcore.git.hookconfig import ConfiguredHook
 _PREFIX: Final = "kb-"
 
 
-class Entries(msgspec.Struct, frozen=True):
+class HookEntries(msgspec.Struct, frozen=True):
     """The entries of a repository's configuration for KB's hooks, and which of them git runs."""
 
     repo: Repository
@@ -41,19 +41,19 @@ def name_of(event: str) -> str:
     return f"{_PREFIX}{event}"
 
 
-def read(repo: Repository, env: Mapping[str, str], fallback: Path | None) -> Entries:
+def read(repo: Repository, env: Mapping[str, str], fallback: Path | None) -> HookEntries:
     """Return KB's entries as they are. Raises: ``GitUnusable``."""
     own = hookconfig.configured_hooks(repo, env, _PREFIX)
     first, *rest = script.EVENTS
     listed = {first: hookconfig.runs_at(repo, env, first)}
     if listed[first] is None:
-        return Entries(repo, env, fallback, own, None)
+        return HookEntries(repo, env, fallback, own, None)
     listed |= {event: hookconfig.runs_at(repo, env, event) for event in rest if name_of(event) in own}
     runs = {event: (found or {}).get(name_of(event), False) for event, found in listed.items()}
-    return Entries(repo, env, fallback, own, runs)
+    return HookEntries(repo, env, fallback, own, runs)
 
 
-def look(entries: Entries, event: str) -> HookResult:
+def look(entries: HookEntries, event: str) -> HookResult:
     """Return the state of the entry of an event."""
     result = HookResult(event, str(entries.repo.common_dir / "config"), "absent", remedy=REINSTALL, way="config")
     found = entries.own.get(name_of(event))
@@ -70,7 +70,7 @@ def look(entries: Entries, event: str) -> HookResult:
     return msgspec.structs.replace(result, state="active", remedy="")
 
 
-def install(entries: Entries, event: str) -> HookResult:
+def install(entries: HookEntries, event: str) -> HookResult:
     """Make the entry of an event what it should be; one that is switched off stays so. Raises: ``GitUnusable``."""
     name, found = name_of(event), entries.own.get(name_of(event))
     if found == ConfiguredHook(entries.command(event), (event,)):
@@ -80,7 +80,7 @@ def install(entries: Entries, event: str) -> HookResult:
     return msgspec.structs.replace(now, action="updated" if found else "created")
 
 
-def uninstall(entries: Entries, event: str) -> HookResult:
+def uninstall(entries: HookEntries, event: str) -> HookResult:
     """Take out the entry of an event, where it is. Raises: ``GitUnusable``."""
     result = msgspec.structs.replace(look(entries, event), state="absent", remedy="")
     if name_of(event) not in entries.own:

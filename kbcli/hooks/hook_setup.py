@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from kbcli.hooks import configured, files, script
-from kbcli.hooks.configured import Entries
+from kbcli.hooks.configured import HookEntries
 from kbcli.hooks.place import HookFolder, find_place
 from kbcli.hooks.results import REINSTALL, HookResult
 from kbcore.errors import GitUnusable, InvalidQuery
@@ -29,7 +29,7 @@ class _Here(msgspec.Struct, frozen=True):
     place: HookFolder
     default: HookFolder
     """git's own folder of hooks, whether or not git runs them from there."""
-    entries: Entries
+    entries: HookEntries
     is_named: bool
     """The user named the folder."""
 

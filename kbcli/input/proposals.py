@@ -14,7 +14,7 @@ from kbcore.store.settings_files import CONFIG
 if TYPE_CHECKING:
     from kbcli.invocation.context import Session
     from kbcore.extract.sources.detection import Detection
-    from kbcore.extract.sources.proposal import Proposal
+    from kbcore.extract.sources.proposal import SettingsProposal
     from kbcore.store.workspace import Workspace
 
 _MOST_SHOWN: Final = 10
@@ -22,22 +22,22 @@ _QUESTION: Final = "Take it? [y]es, [c]hange, [n]o, [a]ll, [q]uit"
 _ANSWERS: Final = {said: word[0] for word in ("yes", "change", "no", "all", "quit") for said in (word, word[0])}
 
 
-class Found(NamedTuple):
+class UnconfiguredFiles(NamedTuple):
     """The files of a worktree beyond those that are configured: documents, and reports of test runs by their paths."""
 
     documents: Detection
     reports: list[str]
 
 
-def find(workspace: Workspace) -> Found:
+def find(workspace: Workspace) -> UnconfiguredFiles:
     """Return what a worktree has beyond what is configured. Raises: ``GitUnusable``, ``InvalidConfig``."""
     from kbcore.results.report_files import find_reports
     from kbcore.sync import detecting
 
-    return Found(detecting.detect(workspace), find_reports(workspace))
+    return UnconfiguredFiles(detecting.detect(workspace), find_reports(workspace))
 
 
-def offer(session: Session, workspace: Workspace, found: Found, *, yes: bool, command: str = "") -> bool:
+def offer(session: Session, workspace: Workspace, found: UnconfiguredFiles, *, yes: bool, command: str = "") -> bool:
     """Show what was found, or ask set by set at a terminal, and add what is taken to the settings.
 
     ``command`` is the one that takes the proposals; without one nothing is written. Return whether something was.
@@ -71,7 +71,7 @@ def offer(session: Session, workspace: Workspace, found: Found, *, yes: bool, co
     return is_changed
 
 
-def as_json(found: Found, *, is_taken: bool) -> dict[str, Any]:
+def as_json(found: UnconfiguredFiles, *, is_taken: bool) -> dict[str, Any]:
     """Return what was found as members of an answer."""
     return {
         "proposals": msgspec.to_builtins(found.documents.proposals),
@@ -84,15 +84,17 @@ def as_json(found: Found, *, is_taken: bool) -> dict[str, Any]:
 
 
 def ask(
-    session: Session, proposals: Sequence[Proposal], changed: Callable[[Proposal, Any, str], Proposal]
-) -> list[Proposal]:
+    session: Session,
+    proposals: Sequence[SettingsProposal],
+    changed: Callable[[SettingsProposal, Any, str], SettingsProposal],
+) -> list[SettingsProposal]:
     """Return the proposals that a person takes, one after the other; the end of the input takes no more.
 
     ``changed`` returns a proposal with another value and setting; it raises ``InvalidQuery`` for one that is of no use.
     """
     from kbcli.messages.detected import proposal_lines
 
-    taken: list[Proposal] = []
+    taken: list[SettingsProposal] = []
     output = session.output
     try:
         for number, proposal in enumerate(proposals, 1):
@@ -119,7 +121,9 @@ def ask(
     return taken
 
 
-def _change(session: Session, proposal: Proposal, changed: Callable[[Proposal, Any, str], Proposal]) -> Proposal:
+def _change(
+    session: Session, proposal: SettingsProposal, changed: Callable[[SettingsProposal, Any, str], SettingsProposal]
+) -> SettingsProposal:
     """Ask for type, id and globs, and return the proposal with them; as it was where they are of no use."""
     from kbcore.errors import InvalidQuery
     from kbcore.extract.sources.check import resolved

@@ -241,7 +241,7 @@ class _State:
         if not is_whole or hook_note.look_of(self._head) != self._seen:
             hook_note.remove(self._git_dir)
             return
-        note = hook_note.Note(
+        note = hook_note.HookNote(
             branch=branch,
             commit=commit,
             mode=self._workspace.config.share.mode,

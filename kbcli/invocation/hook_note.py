@@ -33,7 +33,7 @@ RECORD = "record"
 WORK = "work"
 
 
-class Note:
+class HookNote:
     """The note that a hook left: the branch, commit, settings and store that it is about, and what it said of them.
 
     ``endings`` are those of the files that documents may have, in small letters; ``packages`` is how the folder of
@@ -106,7 +106,7 @@ def due(event: str, env: Mapping[str, str]) -> str:
     return _after_commit(git_dir, note, commit) if event == "post-commit" and has_all else WORK
 
 
-def _after_commit(git_dir: str, note: Note, commit: str) -> str:
+def _after_commit(git_dir: str, note: HookNote, commit: str) -> str:
     """Return what a commit on top of the noted one calls for."""
     if any(os.path.exists(f"{git_dir}/{name}") for name in _SEQUENCES):  # noqa: PTH110 - pathlib takes long to import
         return WORK
@@ -176,14 +176,14 @@ def changes_look() -> str:
     return " ".join(sorted(names))
 
 
-def read(git_dir: str) -> Note | None:
+def read(git_dir: str) -> HookNote | None:
     """Return the note of a worktree, None where there is none that can be used."""
     lines = _read(f"{git_dir}/{NAME}").split("\n")
     found = dict(line.split(" ", 1) for line in lines if " " in line)
     if found.pop("format", "") != _FORMAT or lines[-1] != "end":
         return None
     try:
-        return Note(
+        return HookNote(
             branch=found["branch"],
             commit=found["commit"],
             mode=found["mode"],
@@ -200,7 +200,7 @@ def read(git_dir: str) -> Note | None:
         return None
 
 
-def write(git_dir: str, note: Note) -> None:
+def write(git_dir: str, note: HookNote) -> None:
     """Leave a note, in place of the one before; a note that does not fit, or cannot be written, is none."""
     fields = {
         "format": _FORMAT,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from kbcli.invocation.context import Opened, Session
     from kbcore.query.subject import Subject
-    from kbcore.store.history.log import Selection
+    from kbcore.store.history.log import RecordFilter
     from kbcore.store.history.moment import Meant
     from kbcore.store.history.when import When
     from kbcore.sync.overlay import FileState
@@ -76,12 +76,12 @@ class Filters(NamedTuple):
     since: str = ""
     until: str = ""
 
-    def read(self, opened: Opened) -> Selection:
+    def read(self, opened: Opened) -> RecordFilter:
         """Return the records that are meant. Raises: as ``when.point_in``."""
-        from kbcore.store.history.log import Selection
+        from kbcore.store.history.log import RecordFilter
 
         since, until = (opened.point(one) if one else None for one in (self.since, self.until))
-        return Selection(self.actor, self.source, self.session, since, until)
+        return RecordFilter(self.actor, self.source, self.session, since, until)
 
     def named(self) -> list[str]:
         """Return the options that are given."""

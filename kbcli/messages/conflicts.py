@@ -10,7 +10,7 @@ from kbcore.text.escaping import escape_controls, json_text
 from kbcore.text.wording import shortened
 
 if TYPE_CHECKING:
-    from kbcore.query.conflicts import Conflict
+    from kbcore.query.conflicts import ContestedValue
 
 _DELETED: Final = "deleted"
 _ID: Final = "id"
@@ -18,7 +18,7 @@ _VALUE_CHARS: Final = 100
 _CHANGE_CHARS: Final = 12
 
 
-def lines(found: Iterable[Conflict]) -> Iterator[str]:
+def lines(found: Iterable[ContestedValue]) -> Iterator[str]:
     """Yield the lines of a list of conflicts."""
     for one in found:
         yield from map(escape_controls, _lines_of(one))
@@ -45,7 +45,7 @@ def value_lines(field: str, values: Iterable[Mapping[str, Any]], *, names_change
         yield f"{number}  {shown}  {'; '.join(_by(change, names_change) for change in value['changes'])}"
 
 
-def _lines_of(one: Conflict) -> Iterator[str]:
+def _lines_of(one: ContestedValue) -> Iterator[str]:
     command = f"kb resolve {shlex.quote(one.id)} {shlex.quote(one.field)} --take"
     is_deleted = one.field == _DELETED
     yield f"{one.name}: deleted, although it was changed" if is_deleted else f"{one.name}: {one.field}"

@@ -11,7 +11,7 @@ from kbcore.text.wording import is_or_are, it_or_them, pluralize, shortened
 
 if TYPE_CHECKING:
     from kbcore.extract.sources.detection import Possible, Uninstalled
-    from kbcore.extract.sources.proposal import NotRead, Proposal, Sample
+    from kbcore.extract.sources.proposal import NotRead, Sample, SettingsProposal
 
 _REASONS: Final = 3
 _FOLDERS: Final = 3
@@ -19,7 +19,7 @@ _TITLE_CHARS: Final = 60
 _MESSAGE_CHARS: Final = 120
 
 
-def proposal_lines(proposal: Proposal) -> Iterator[str]:
+def proposal_lines(proposal: SettingsProposal) -> Iterator[str]:
     """Yield what a proposal reads, its setting, samples, and what would not be read."""
     about = "about " if proposal.is_estimate else ""
     entities = f"{about}{pluralize(proposal.entities, 'entity')}"

@@ -12,7 +12,7 @@ from kbcore.text.wording import pluralize
 
 if TYPE_CHECKING:
     from kbcli.terminal.output import Output
-    from kbcore.store.history.touched import Touched
+    from kbcore.store.history.touched import TouchedElement
 
 Json = Mapping[str, Any]
 
@@ -69,7 +69,7 @@ def page(output: Output, record: Json, *, head: int, now: str) -> list[str]:
     ]
 
 
-def changed(output: Output, record: Json, named: Sequence[Touched]) -> Iterator[str]:
+def changed(output: Output, record: Json, named: Sequence[TouchedElement]) -> Iterator[str]:
     """Yield what a record changed: some of it by name, all of it as counts."""
     counts = record["summary"]
     for verb, (sign, style) in SIGNS.items():
@@ -82,7 +82,7 @@ def changed(output: Output, record: Json, named: Sequence[Touched]) -> Iterator[
     yield f"    {summary(counts)}" + (f"; {rest} not named here: kb show {record['seq']}" if rest > 0 else "")
 
 
-def name(one: Touched) -> str:
+def name(one: TouchedElement) -> str:
     """Return an entity, or an edge with its ends, as a log names it."""
     if one.was:
         return f"{one.was} -> {one.id}"

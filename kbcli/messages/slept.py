@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kbcli.terminal.output import Output
     from kbcore.kip.sleep.assess import Metric
     from kbcore.kip.sleep.cycle import CycleReport
-    from kbcore.kip.sleep.phase import Done
+    from kbcore.kip.sleep.phase import PhaseDone
 
 _MEASURES: Final = {
     "orphans": "concepts without a domain",
@@ -52,7 +52,7 @@ def _table(output: Output, head: tuple[str, ...], rows: list[tuple[str, ...]]) -
     output.data("".join(f"{line.rstrip()}\n" for line in output.table(head, rows)) + "\n")
 
 
-def _rows(done: Done) -> Iterator[tuple[str, ...]]:
+def _rows(done: PhaseDone) -> Iterator[tuple[str, ...]]:
     said = [(what, str(number)) for what, number in done.done.items()]
     said += [(f"left, {why}", str(number)) for why, number in done.left.items()]
     seq = str(done.seq) if done.seq else ""

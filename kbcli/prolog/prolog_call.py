@@ -10,7 +10,7 @@ from kbcore.limits import FILES_S
 from kbcore.logic import source_files
 from kbcore.logic.engine.libraries import LISTED, chosen
 from kbcore.logic.pool import ClausePool
-from kbcore.logic.source import Source
+from kbcore.logic.source import BranchSource
 from kbcore.logic.unrecorded_clauses import RunClauses, numbered
 from kbcore.logic.workspace import PrologWorkspace
 from kbcore.text.escaping import escape_controls, escaped_sentence, in_quotes
@@ -80,7 +80,7 @@ class Asking:
         given = [str(self.session.start / folder) for folder in self._roots]
         return source_files.roots_of(repo.worktree if repo.has_worktree else None, self.session.env, given)
 
-    def source(self, *, writes: bool = False) -> Source:
+    def source(self, *, writes: bool = False) -> BranchSource:
         """Return the branch that is meant now; one request of a prompt is one source.
 
         Raises: as opening a branch; ``InvalidQuery`` for a change of an earlier state.
@@ -120,7 +120,7 @@ class Asking:
             return found
 
         read = read_now if self._at is None else self._reader_of(store, self._at)
-        return Source(workspace, choice.branch, clauses, read, self._at)
+        return BranchSource(workspace, choice.branch, clauses, read, self._at)
 
     def add_of_run(self, files: Sequence[tuple[str, str]]) -> list[Fault]:
         """Add the clauses of files, each a name and a text, for this run; return those that cannot be used.

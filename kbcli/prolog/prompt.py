@@ -16,7 +16,7 @@ from kbcore.errors import KBError
 
 if TYPE_CHECKING:
     from kbcli.prolog.prolog_call import Asking
-    from kbcli.prolog.running import Runner
+    from kbcli.prolog.running import InputRunner
 
 _MORE: Final = frozenset("; nr\t")
 _KEYS: Final = """
@@ -26,7 +26,7 @@ _KEYS: Final = """
 """
 
 
-def converse(asking: Asking, runner: Runner) -> int:
+def converse(asking: Asking, runner: InputRunner) -> int:
     """Read and run inputs until the user leaves; return the exit status."""
     asking.source()  # where there is no KB, no prompt is of use
     goals = _Goals(asking, runner)
@@ -43,7 +43,7 @@ class _Goals:
     history = "prolog-history"
     leaving = HALT
 
-    def __init__(self, asking: Asking, runner: Runner) -> None:
+    def __init__(self, asking: Asking, runner: InputRunner) -> None:
         self._asking = asking
         self._runner = runner
         self._inputs = Inputs(asking)

@@ -27,7 +27,7 @@ Wants = Callable[[], bool]
 """Asks a person whether to look for another solution."""
 
 
-class Runner:
+class InputRunner:
     """Runs inputs one after the other, and shows the answer to each."""
 
     def __init__(self, asking: Asking, mode: Mode, limit: int | None) -> None:

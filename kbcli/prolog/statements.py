@@ -18,7 +18,7 @@ from kbcore.text.wording import pluralize
 
 if TYPE_CHECKING:
     from kbcli.prolog.prolog_call import Asking
-    from kbcore.logic.clauses import Changed
+    from kbcore.logic.clauses import ChangedClauses
     from kbcore.logic.workspace import ClauseOutcomes
 
 _STATEMENT: Final = re.compile(r":([a-zA-Z_]+)\.?(?:\s+(.*))?", re.DOTALL)
@@ -202,7 +202,7 @@ def _path(asking: Asking, given: str) -> str:
     return str(asking.session.start / (given[1:-1] if is_quoted else given))
 
 
-def _say(asking: Asking, what: str, changed: Changed) -> None:
+def _say(asking: Asking, what: str, changed: ChangedClauses) -> None:
     where = f"Branch {changed.branch} is at seq {changed.seq}." if changed.branch else ""
     asking.session.output.say(escape_controls(f"{what}. {where}".strip()))
     for warning in changed.warnings:
@@ -216,7 +216,7 @@ def _show(asking: Asking, text: str, nothing: str) -> None:
         asking.session.output.data(f"{text}\n")
 
 
-def _where(changed: Changed) -> dict[str, Any]:
+def _where(changed: ChangedClauses) -> dict[str, Any]:
     return {"seq": changed.seq}
 
 

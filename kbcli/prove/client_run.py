@@ -20,7 +20,7 @@ import msgspec
 from kbcli.clients import kinds, setup
 from kbcli.prove.job import AGENT, Job, Result, Verdict, find_fault
 from kbcli.prove.scene import Scene
-from kbcli.prove.situation import KB_SERVER, SHELL_PROGRAM, Asked, Situation, texts_of
+from kbcli.prove.situation import KB_SERVER, SHELL_PROGRAM, AnsweredCall, Situation, texts_of
 from kbcore import git
 from kbcore.clock import SystemClock
 from kbcore.errors import InvalidQuery
@@ -40,7 +40,7 @@ _KB: Final = (sys.executable, "-m", "kbcli.app")
 _FOLDER: Final = "{folder}"
 
 
-class Program(msgspec.Struct, frozen=True):
+class ClientProgram(msgspec.Struct, frozen=True):
     """The words by which a client does one request, without anybody to ask, before the request itself.
 
     ``{folder}`` in them is the repository. ``env`` is added to its environment.
@@ -50,22 +50,22 @@ class Program(msgspec.Struct, frozen=True):
     env: Mapping[str, str] = {}
 
 
-PROGRAMS: Final[Mapping[str, Program]] = {
-    "claude-code": Program(
+PROGRAMS: Final[Mapping[str, ClientProgram]] = {
+    "claude-code": ClientProgram(
         (
             *("claude", "--mcp-config", ".mcp.json", "--permission-mode", "acceptEdits"),
             *("--allowedTools", "mcp__kb,Bash(kb:*)", "-p"),
         )
     ),
-    "codex": Program(
+    "codex": ClientProgram(
         (
             *("codex", "exec", "--sandbox", "workspace-write", "--dangerously-bypass-hook-trust"),
             *("-c", 'projects={"{folder}"={trust_level="trusted"}}'),
             *("-c", 'mcp_servers.kb.default_tools_approval_mode="approve"'),
         )
     ),
-    "gemini": Program(("gemini", "--yolo", "--prompt"), {"GEMINI_CLI_TRUST_WORKSPACE": "true"}),
-    "opencode": Program(("opencode", "run")),
+    "gemini": ClientProgram(("gemini", "--yolo", "--prompt"), {"GEMINI_CLI_TRUST_WORKSPACE": "true"}),
+    "opencode": ClientProgram(("opencode", "run")),
 }
 """The clients that can be started for one request."""
 
@@ -120,7 +120,7 @@ class ClientRunner:
         return {**users, **gits, **self._more, "PATH": path}
 
 
-def exchanged(folder: Path) -> Iterator[Asked]:
+def exchanged(folder: Path) -> Iterator[AnsweredCall]:
     """Yield the calls of tools that servers received, and their answers, from the files of ``_write_programs``."""
     for requests in sorted(folder.glob("*.requests")):
         answers = {one["id"]: one for one in _messages(requests.with_suffix(".answers")) if "method" not in one}
@@ -129,7 +129,7 @@ def exchanged(folder: Path) -> Iterator[Asked]:
                 answer, asked = answers.get(one["id"], {}), one["params"]
                 result = answer.get("result", {"isError": True, "content": [{"text": _refused(answer)}]})
                 text = "".join(block.get("text", "") for block in result.get("content", ()))
-                yield Asked(asked["name"], asked.get("arguments") or {}, text, bool(result.get("isError")))
+                yield AnsweredCall(asked["name"], asked.get("arguments") or {}, text, bool(result.get("isError")))
 
 
 def _refused(answer: Mapping[str, Any]) -> str:

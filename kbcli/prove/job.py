@@ -19,7 +19,7 @@ SHELL: Final = "bash"
 """The tool of an agent that runs a command line."""
 
 
-class Step(msgspec.Struct, frozen=True):
+class JobStep(msgspec.Struct, frozen=True):
     """One call of a tool by a client.
 
     A text ``{name}`` in the arguments is replaced by what an earlier step has taken under that name. ``takes`` has, by
@@ -33,9 +33,9 @@ class Step(msgspec.Struct, frozen=True):
     is_refused: bool = False
 
 
-def shell(line: str, client: str = AGENT) -> Step:
+def shell(line: str, client: str = AGENT) -> JobStep:
     """Return the call that runs a command line."""
-    return Step(SHELL, {"command": line}, client=client)
+    return JobStep(SHELL, {"command": line}, client=client)
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -46,9 +46,9 @@ class Script(msgspec.Struct, frozen=True):
     work the answer out.
     """
 
-    calls: tuple[Step, ...] = ()
-    before: tuple[Step, ...] = ()
-    afterwards: tuple[Step, ...] = ()
+    calls: tuple[JobStep, ...] = ()
+    before: tuple[JobStep, ...] = ()
+    afterwards: tuple[JobStep, ...] = ()
     impossible: str = ""
     is_read: bool = False
 

@@ -4,39 +4,39 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kbcli.prove.job import AGENT, Job, Script, Step, shell
+from kbcli.prove.job import AGENT, Job, JobStep, Script, shell
 
 COLLEAGUE: Final = "tomas"
 """Another client, whose calls are not counted."""
 _NO_TIMES: Final = "It keeps neither times nor authors."
 
 
-def query(**arguments: Any) -> Step:
+def query(**arguments: Any) -> JobStep:
     """Return a call of ``kb_query``."""
-    return Step("kb_query", arguments)
+    return JobStep("kb_query", arguments)
 
 
-def history(action: str, **arguments: Any) -> Step:
+def history(action: str, **arguments: Any) -> JobStep:
     """Return a call of ``kb_history``."""
-    return Step("kb_history", {"action": action, **arguments})
+    return JobStep("kb_history", {"action": action, **arguments})
 
 
-def upsert(*entities: dict[str, Any], client: str = AGENT, **rest: Any) -> Step:
+def upsert(*entities: dict[str, Any], client: str = AGENT, **rest: Any) -> JobStep:
     """Return a call of ``kb_upsert``."""
-    return Step("kb_upsert", {**({"entities": [*entities]} if entities else {}), **rest}, client=client)
+    return JobStep("kb_upsert", {**({"entities": [*entities]} if entities else {}), **rest}, client=client)
 
 
-def search(words: str) -> Step:
+def search(words: str) -> JobStep:
     """Return a search in the memory server."""
-    return Step("search_nodes", {"query": words})
+    return JobStep("search_nodes", {"query": words})
 
 
-def opened(*names: str) -> Step:
+def opened(*names: str) -> JobStep:
     """Return a call that reads nodes of the memory server."""
-    return Step("open_nodes", {"names": [*names]})
+    return JobStep("open_nodes", {"names": [*names]})
 
 
-GRAPH: Final = Step("read_graph", {})
+GRAPH: Final = JobStep("read_graph", {})
 MUST_WITHOUT_TEST: Final = Job(
     "must-without-test",
     "Which must-haves lack a test?",
@@ -101,7 +101,7 @@ QUESTION: Final = Job(
     scripts={
         "kb": Script(
             (
-                Step(
+                JobStep(
                     "kb_query",
                     {"text": "How long may we keep personal data of a recipient?", "limit": 3, "fields": ["title"]},
                     takes={"first": "entities.0.id", "second": "entities.1.id"},

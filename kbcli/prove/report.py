@@ -34,7 +34,7 @@ class Total(msgspec.Struct, frozen=True):
     verdicts: dict[str, int]
 
 
-class Report(msgspec.Struct, frozen=True):
+class ProveReport(msgspec.Struct, frozen=True):
     """Results with the day and the versions that they are of. ``listing`` has the tokens of each list of tools."""
 
     date: str
@@ -80,9 +80,9 @@ class Report(msgspec.Struct, frozen=True):
         return {**msgspec.to_builtins(self), "totals": totals, "dearer_with_kb": losses}
 
 
-def read(path: Path) -> Report:
+def read(path: Path) -> ProveReport:
     """Return a report that was stored as JSON. Raises: ``OSError``, ``DecodeError``."""
-    return msgspec.json.decode(path.read_bytes(), type=Report)
+    return msgspec.json.decode(path.read_bytes(), type=ProveReport)
 
 
 def cell(result: Result | None) -> str:
@@ -94,7 +94,7 @@ def cell(result: Result | None) -> str:
     return f"{pluralize(result.calls, 'call')}, {result.tokens:,}{_MARKS.get(result.verdict, '')}"
 
 
-def rows(report: Report) -> Iterator[list[str]]:
+def rows(report: ProveReport) -> Iterator[list[str]]:
     """Yield a row for each job, and one for the totals."""
     for name in report.jobs:
         found = report.of(name)
@@ -103,12 +103,12 @@ def rows(report: Report) -> Iterator[list[str]]:
     yield ["all", *(f"{pluralize(one.calls, 'call')}, {one.tokens:,}" if one.calls else "" for one in totals)]
 
 
-def head(report: Report) -> list[str]:
+def head(report: ProveReport) -> list[str]:
     """Return the heads of the columns."""
     return ["job", *(LABELS[system] for system in report.systems)]
 
 
-def notes(report: Report) -> Iterator[str]:
+def notes(report: ProveReport) -> Iterator[str]:
     """Yield sentences on what a table does not say: verdicts, losses, reasons, versions."""
     for system in report.systems:
         verdicts = ", ".join(f"{number} {name}" for name, number in report.total(system).verdicts.items())
@@ -128,7 +128,7 @@ def notes(report: Report) -> Iterator[str]:
     yield f"Measured on {report.date} with {versions}."
 
 
-def markdown(report: Report) -> str:
+def markdown(report: ProveReport) -> str:
     """Return the table, with what was asked for, and the notes as a list."""
     requests = {job.name: job.request for job in JOBS}
     first, *others = head(report)

@@ -17,7 +17,7 @@ MEMORY_PROGRAM: Final = "mcp-server-memory"
 _NO_MEMORY: Final = f"{MEMORY_PROGRAM} is not installed."
 
 
-class Runner:
+class ProveRunner:
     """Runs jobs in copies of a scene. ``memory`` is the program of the memory server, None where there is none."""
 
     def __init__(self, scene: Scene, memory: Path | None) -> None:

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 
 from kbcli.demo import project
-from kbcli.prove.job import AGENT, SHELL, Step, System
+from kbcli.prove.job import AGENT, SHELL, JobStep, System
 from kbcli.prove.scene import KB, MARKDOWN, Scene
 from kbcore.text.tokens import tokens_of
 
 if TYPE_CHECKING:
-    from kbcli.demo.client import Connection
+    from kbcli.demo.client import ServerConnection
 
 KB_SERVER: Final = (sys.executable, "-m", "kbmcp.server")
 SHELL_PROGRAM: Final = "/bin/sh"
 
 
-class Asked(msgspec.Struct, frozen=True):
+class AnsweredCall(msgspec.Struct, frozen=True):
     """A call and its answer."""
 
     tool: str
@@ -55,7 +55,7 @@ class Situation:
         if system == "memory":
             self._server = (SHELL_PROGRAM, "-c", 'exec "$0" 2>/dev/null', str(memory))  # it greets on standard error
             self.env["MEMORY_FILE_PATH"] = str(scene.memory_file())
-        self._connections: dict[str, Connection] = {}
+        self._connections: dict[str, ServerConnection] = {}
         self._taken: dict[str, Any] = {}
         self._stack = ExitStack()
 
@@ -67,35 +67,37 @@ class Situation:
         # A server that a client has started may still be ending; the rest goes with the folder of the scene.
         shutil.rmtree(self.home.parent, ignore_errors=bool(self._of_agent))
 
-    def connection(self, client: str) -> Connection:
+    def connection(self, client: str) -> ServerConnection:
         """Return the connection of a client, made at its first call."""
-        from kbcli.demo.client import Server, connected
+        from kbcli.demo.client import ServerProgram, connected
 
         if client not in self._connections:
             env = {**self.env, **(self._of_agent if client == AGENT else {})}
-            server = Server(self._server[0], self._server[1:], env, self.home)
+            server = ServerProgram(self._server[0], self._server[1:], env, self.home)
             self._connections[client] = self._stack.enter_context(connected(server, client))
         return self._connections[client]
 
-    def take_all(self, steps: Iterable[Step]) -> list[Asked]:
+    def take_all(self, steps: Iterable[JobStep]) -> list[AnsweredCall]:
         """Make calls one after the other."""
         return [self.take(step) for step in steps]
 
-    def take(self, step: Step) -> Asked:
+    def take(self, step: JobStep) -> AnsweredCall:
         """Make a call, and keep what it takes of the answer."""
-        from kbcli.demo.client import ToolCall
+        from kbcli.demo.client import ServerCall
 
         arguments = _filled(step.arguments, self._taken)
         if step.tool == SHELL:
             status, text = project.spawn([SHELL_PROGRAM, "-c", arguments["command"]], self.home, self.env)
-            return Asked(SHELL, arguments, text, is_error=status > 1)  # 1 is what grep says where there is nothing
-        answer = self.connection(step.client).call(ToolCall(step.tool, arguments))
+            return AnsweredCall(
+                SHELL, arguments, text, is_error=status > 1
+            )  # 1 is what grep says where there is nothing
+        answer = self.connection(step.client).call(ServerCall(step.tool, arguments))
         for name, place in step.takes.items():
             self._taken[name] = _at(answer.document, place)
-        return Asked(step.tool, arguments, answer.text, answer.is_error)
+        return AnsweredCall(step.tool, arguments, answer.text, answer.is_error)
 
 
-def texts_of(asked: Iterable[Asked]) -> str:
+def texts_of(asked: Iterable[AnsweredCall]) -> str:
     """Return the texts of answers, one after the other."""
     return "\n".join(one.text for one in asked)
 

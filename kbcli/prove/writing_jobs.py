@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from typing import Final
 
-from kbcli.prove.job import Job, Script, Step, shell
+from kbcli.prove.job import Job, JobStep, Script, shell
 from kbcli.prove.reading_jobs import COLLEAGUE, GRAPH, history, opened, query, search, upsert
 
 DECISION: Final = "Retry messages for a day"
 _NODE: Final = "create_entities"
 
 
-def _create(name: str, kind: str, *observations: str, client: str = "agent") -> Step:
+def _create(name: str, kind: str, *observations: str, client: str = "agent") -> JobStep:
     node = {"name": name, "entityType": kind, "observations": [*observations]}
-    return Step(_NODE, {"entities": [node]}, client=client)
+    return JobStep(_NODE, {"entities": [node]}, client=client)
 
 
-def _relate(*relations: tuple[str, str, str]) -> Step:
+def _relate(*relations: tuple[str, str, str]) -> JobStep:
     made = [{"from": source, "relationType": kind, "to": target} for source, kind, target in relations]
-    return Step("create_relations", {"relations": made})
+    return JobStep("create_relations", {"relations": made})
 
 
-def _observe(name: str, *observations: str) -> Step:
-    return Step("add_observations", {"observations": [{"entityName": name, "contents": [*observations]}]})
+def _observe(name: str, *observations: str) -> JobStep:
+    return JobStep("add_observations", {"observations": [{"entityName": name, "contents": [*observations]}]})
 
 
-def _forget(name: str, *observations: str) -> Step:
-    return Step("delete_observations", {"deletions": [{"entityName": name, "observations": [*observations]}]})
+def _forget(name: str, *observations: str) -> JobStep:
+    return JobStep("delete_observations", {"deletions": [{"entityName": name, "observations": [*observations]}]})
 
 
-def _delete_nodes(*names: str) -> Step:
-    return Step("delete_entities", {"entityNames": [*names]})
+def _delete_nodes(*names: str) -> JobStep:
+    return JobStep("delete_entities", {"entityNames": [*names]})
 
 
 _SUPERSEDE: Final = Job(
@@ -142,7 +142,7 @@ _TASKS: Final = Job(
         ),
         "memory": Script(
             (
-                Step(
+                JobStep(
                     _NODE,
                     {
                         "entities": [
@@ -259,7 +259,7 @@ _BROKEN_RULE: Final = Job(
     not_facts=("REQ-004",),
     scripts={
         "kb": Script(
-            (Step("kb_check", {"since": "1h", "session": "this"}),),
+            (JobStep("kb_check", {"since": "1h", "session": "this"}),),
             before=(upsert({"id": "REQ-010", "type": "req", "title": "No ads", "status": "open", "priority": "must"}),),
         ),
         "memory": Script(impossible="It has no rules: what a must-have needs is written nowhere."),
@@ -274,9 +274,9 @@ _LOST_UPDATE: Final = Job(
     scripts={
         "kb": Script(
             (
-                Step("kb_query", {"ids": ["ADR-0004"], "fields": ["title", "status"]}, takes={"seq": "seq"}),
+                JobStep("kb_query", {"ids": ["ADR-0004"], "fields": ["title", "status"]}, takes={"seq": "seq"}),
                 upsert({"id": "ADR-0004", "title": "changed by a colleague"}, client=COLLEAGUE),
-                Step(
+                JobStep(
                     "kb_upsert",
                     {"entities": [{"id": "ADR-0004", "status": "rejected"}], "expected_seq": "{seq}"},
                     is_refused=True,
@@ -306,12 +306,12 @@ _DELETE: Final = Job(
     scripts={
         "kb": Script(
             (
-                Step(
+                JobStep(
                     "kb_query",
                     {"ids": ["ADR-0004", "NOTE-1"], "fields": ["version"]},
                     takes={"one": "entities.0.version", "two": "entities.1.version"},
                 ),
-                Step(
+                JobStep(
                     "kb_delete",
                     {
                         "entities": [

@@ -10,7 +10,7 @@ import msgspec
 from kbcli.messages.nothing import no_content_message
 from kbcli.terminal import tables
 from kbcore.model.schema import ASPECTS
-from kbcore.query.coverage import By, Counts, CoverageGroup, Requirement, Tally, Unknown
+from kbcore.query.coverage import By, Counts, CoverageGroup, Requirement, Tally, UnknownFilter
 from kbcore.text.escaping import in_quotes, json_text
 from kbcore.text.suggest import is_it
 from kbcore.text.wording import pluralize
@@ -47,7 +47,7 @@ class CoverageReport(msgspec.Struct, frozen=True):
     is_filtered: bool
     at: str | None = None
     """The point that was asked for."""
-    unknown: tuple[Unknown, ...] = ()
+    unknown: tuple[UnknownFilter, ...] = ()
     """Filters of which no requirement knows anything; looked up where none matches."""
 
     @property

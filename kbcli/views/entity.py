@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kbcli.terminal.output import Output
     from kbcore.pages.entity import EdgeLine
     from kbcore.rules import CheckReport
-    from kbcore.store.history.touched import Touched
+    from kbcore.store.history.touched import TouchedElement
 
 Json = Mapping[str, Any]
 
@@ -46,7 +46,7 @@ class Around:
         edges: Sequence[EdgeLine],
         report: CheckReport | None,
         changes: Mapping[int, Json],
-        touched: Mapping[int, Sequence[Touched]],
+        touched: Mapping[int, Sequence[TouchedElement]],
     ) -> None:
         self.not_listed = not_listed
         """Facts that its history does not list, a sentence each."""

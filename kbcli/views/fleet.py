@@ -14,7 +14,7 @@ from kbcore.text.wording import pluralize, some_of, with_full_stop
 if TYPE_CHECKING:
     from kbcli.invocation.context import Session
     from kbcore.fleet.local import Answer
-    from kbcore.fleet.reading import Failure
+    from kbcore.fleet.reading import UnreadRepository
     from kbcore.rules import CheckReport
     from kbcore.rules.registry import FailOn
 
@@ -29,7 +29,7 @@ def show(
     format_: str,
     columns: Sequence[str],
     rows: Sequence[Row],
-    failures: Sequence[Failure],
+    failures: Sequence[UnreadRepository],
     document: Mapping[str, Any],
 ) -> None:
     """Write rows; ``columns`` are those that tables show, and ``document`` what JSON has beside ``rows``."""
@@ -79,7 +79,7 @@ def _report_of(value: Mapping[str, Any]) -> CheckReport:
     return msgspec.convert({**value, "violations": found}, CheckReport)
 
 
-def show_failures(session: Session, failures: Sequence[Failure]) -> None:
+def show_failures(session: Session, failures: Sequence[UnreadRepository]) -> None:
     """Warn of the repositories that could not be asked, once of those that say the same."""
     groups: dict[str, list[str]] = {}
     for one in failures:
@@ -90,7 +90,7 @@ def show_failures(session: Session, failures: Sequence[Failure]) -> None:
         session.output.warn(escape_controls(f"{some_of(names, _NAMED)} {verb} not asked: {why}"))
 
 
-def asked_line(repos: int, failures: Sequence[Failure]) -> str:
+def asked_line(repos: int, failures: Sequence[UnreadRepository]) -> str:
     """Return a sentence on how many branches were asked."""
     failed = f", {len(failures)} failed" if failures else ""
     return f"{pluralize(repos, 'branch')} asked{failed}."

@@ -31,7 +31,7 @@ from kbcore.rules.accepted import (
     with_present_ids,
     without_accepted,
 )
-from kbcore.rules.elsewhere import Elsewhere
+from kbcore.rules.elsewhere import KnownReferences
 from kbcore.rules.look_ups import Look
 from kbcore.rules.project import ProjectRule
 from kbcore.rules.rule import BranchFiles, Creations, PrologRules
@@ -156,7 +156,7 @@ def judge(  # noqa: PLR0913 - each is another part of what is judged, and how
     is_own: bool = False,
     idle: Callable[[str], str] = lambda _: "",
     creations: Creations = lambda _: {},
-    elsewhere: Elsewhere | None = None,
+    elsewhere: KnownReferences | None = None,
 ) -> CheckReport:
     """Do as ``run_checks`` over the files of ``tree``, for ids that need not be there, and with further rules.
 
@@ -193,13 +193,13 @@ def judge(  # noqa: PLR0913 - each is another part of what is judged, and how
     return without_accepted(found, suppressions, lambda of: _reasons(view, of), baseline, names)
 
 
-def elsewhere_of(settings: SettingsInForce) -> Elsewhere | None:
+def elsewhere_of(settings: SettingsInForce) -> KnownReferences | None:
     """Return what one repository knows of others: that there are such, where it belongs to a fleet. ADR-0061.
 
     `kb fleet check` is what says whether a reference to one of them leads anywhere.
     """
     fleet = settings.config.fleet
-    return None if fleet.place is None else Elsewhere(own=fleet.repo or "")
+    return None if fleet.place is None else KnownReferences(own=fleet.repo or "")
 
 
 def place_for_prolog(

@@ -14,7 +14,7 @@ from kbcore.model.graph import CLIENT, OBJECT_FIELDS, Link, Node, Statement
 from kbcore.model.schema import Schema
 from kbcore.model.state import State
 from kbcore.rules import RuleContext
-from kbcore.rules.project import ProjectRule, Trial
+from kbcore.rules.project import ProjectRule, RuleTest
 from kbcore.rules.rule import PrologRules
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
@@ -69,7 +69,7 @@ def _lends_nothing(_relation: str, _path: str) -> None:
     raise AssertionError("a test lends its own graph")
 
 
-def _unknown(trial: Trial, schema: Schema) -> str:
+def _unknown(trial: RuleTest, schema: Schema) -> str:
     """Return what of a test the schema does not know: with a mistyped type it would test nothing."""
     for what, known, elements in (
         ("entity type", schema.entities, trial.entities),
@@ -84,7 +84,7 @@ def _unknown(trial: Trial, schema: Schema) -> str:
 
 def _fault(
     rule: ProjectRule,
-    trial: Trial,
+    trial: RuleTest,
     schema: Schema,
     folder: str,
     context: Callable[[ProjectRule, View, ExitStack], RuleContext],
@@ -109,7 +109,7 @@ def _listed(ids: Iterable[str]) -> str:
     return some_of(list(ids), _MAX_SHOWN)
 
 
-def _view_of(trial: Trial, schema: Schema, folder: str) -> View:
+def _view_of(trial: RuleTest, schema: Schema, folder: str) -> View:
     nodes = [_node(values, schema) for values in trial.entities]
     ids = {node.id for node in nodes}
     links = [_link(values, ids) for values in trial.edges]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.dml.memory import Memory
+from kbcore.dml.memory import MessageTree
 from kbcore.dml.model import Message, ToolCall, ToolSpec, Turn
 from kbcore.dml.values import fault_of, is_of_type, schema_of_type, text_of
 from kbcore.limits import MAX_TOOL_RESULT_CHARS
@@ -35,7 +35,7 @@ _RUNNING: Final = "The tool has not ended yet."
 _ANY_VALUE: Final[dict[str, Any]] = {"description": "The value, of the type that the task names."}
 
 
-class Output(msgspec.Struct, frozen=True):
+class TaskOutput(msgspec.Struct, frozen=True):
     """An output that a task has to store: its name, and its type (`string`, `list(integer)`, `any`, …)."""
 
     name: str
@@ -46,10 +46,10 @@ class Task(msgspec.Struct, frozen=True):
     """A task: the text for the model, and the outputs."""
 
     text: str
-    outputs: tuple[Output, ...]
+    outputs: tuple[TaskOutput, ...]
 
 
-class Done(msgspec.Struct, frozen=True):
+class TaskResult(msgspec.Struct, frozen=True):
     """A task that has succeeded: the values of its outputs in their order."""
 
     values: tuple[Any, ...]
@@ -64,7 +64,7 @@ class Failed(msgspec.Struct, frozen=True):
 class Services(msgspec.Struct, frozen=True):
     """The parts of a run that its loop needs."""
 
-    memory: Memory
+    memory: MessageTree
     tools: Sequence[ToolSpec]
     """The tools that the program defines, as the model may call them here."""
     ask_model: Callable[[Sequence[Message], Sequence[ToolSpec]], Awaitable[Turn]]
@@ -74,7 +74,7 @@ class Services(msgspec.Struct, frozen=True):
     most_rounds: int
 
 
-async def run_task(task: Task, node: int, services: Services) -> tuple[Done | Failed, int]:
+async def run_task(task: Task, node: int, services: Services) -> tuple[TaskResult | Failed, int]:
     """Return how a task ended, and the conversation then, as a node of the memory."""
     memory = services.memory
     specs = [*services.tools, *_own_tools(task, has_user=services.ask_user is not None)]
@@ -105,7 +105,7 @@ async def run_task(task: Task, node: int, services: Services) -> tuple[Done | Fa
         if finished:
             missing = [output.name for output in task.outputs if output.name not in results]
             if not missing:
-                return Done(tuple(results[output.name] for output in task.outputs)), node
+                return TaskResult(tuple(results[output.name] for output in task.outputs)), node
             if is_reminded:
                 return Failed(f"the model finished it without {', '.join(missing)}"), node
             is_reminded = True

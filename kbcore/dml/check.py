@@ -17,7 +17,7 @@ import msgspec
 from kbcore.dml.agent_loop import OWN_TOOLS
 from kbcore.dml.call_graph import MAIN, Uses, unreachable
 from kbcore.dml.findings import KINDS, Severity, code_of, sentence
-from kbcore.dml.places import Lines, Place
+from kbcore.dml.places import Lines, TextRange
 from kbcore.dml.tools import NAME
 from kbcore.errors import Problem
 from kbcore.limits import MAX_PROGRAM_FINDINGS
@@ -32,12 +32,12 @@ _NAMES_COMPARED: Final = 50_000
 """The names that are compared at most to find those that are like unknown predicates."""
 
 
-class Finding(msgspec.Struct, frozen=True):
+class ProgramFinding(msgspec.Struct, frozen=True):
     """One thing that is wrong. ``problem`` has the file, the code, the sentence, the remedy, and what it is about."""
 
     problem: Problem
     severity: Severity
-    place: Place
+    place: TextRange
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -52,7 +52,7 @@ class CheckedParam(msgspec.Struct, frozen=True):
     name: str
     kind: str
     description: str
-    place: Place
+    place: TextRange
 
 
 class CheckedTool(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class CheckedTool(msgspec.Struct, frozen=True):
     name: str
     inputs: int
     description: str
-    place: Place
+    place: TextRange
 
 
 class CheckedTask(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class CheckedTask(msgspec.Struct, frozen=True):
 
     text: str | None
     outputs: tuple[tuple[str | None, str], ...]
-    place: Place
+    place: TextRange
 
 
 class CheckedCall(msgspec.Struct, frozen=True):
@@ -77,14 +77,14 @@ class CheckedCall(msgspec.Struct, frozen=True):
 
     name: str
     of: str
-    place: Place
+    place: TextRange
 
 
-class Checked(msgspec.Struct, frozen=True):
+class CheckedProgram(msgspec.Struct, frozen=True):
     """A checked program. ``findings`` has the first ones, in the order of the text; the counts are those of all."""
 
     file: str
-    findings: tuple[Finding, ...]
+    findings: tuple[ProgramFinding, ...]
     errors: int
     warnings: int
     params: tuple[CheckedParam, ...] = ()
@@ -107,41 +107,41 @@ class CallerTools(msgspec.Struct, frozen=True):
 
 
 def checked_reply(
-    reply: Mapping[str, Any], text: str, file: str, tools: CallerTools, others: Sequence[Finding] = ()
-) -> Checked:
+    reply: Mapping[str, Any], text: str, file: str, tools: CallerTools, others: Sequence[ProgramFinding] = ()
+) -> CheckedProgram:
     """Return the check of a program of which an engine has said this. ``others`` are findings of its text alone."""
     return _Check(reply, text, file, tools, others).checked()
 
 
-def failed_check(text: str, file: str, code: str, name: str = "", other: str = "") -> Checked:
+def failed_check(text: str, file: str, code: str, name: str = "", other: str = "") -> CheckedProgram:
     """Return the check of a program that no engine could read."""
     return checked_of(file, [finding_of(code, Lines(text).place(0, 0), file, name, other)])
 
 
-def checked_of(file: str, findings: Iterable[Finding], **lists: Any) -> Checked:
+def checked_of(file: str, findings: Iterable[ProgramFinding], **lists: Any) -> CheckedProgram:
     """Return a check with the first of these findings; errors come before warnings where not all have room."""
     counts: Counter[Severity] = Counter()
 
-    def counted() -> Iterator[Finding]:
+    def counted() -> Iterator[ProgramFinding]:
         for one in findings:
             counts[one.severity] += 1
             yield one
 
     kept = heapq.nsmallest(MAX_PROGRAM_FINDINGS, counted(), key=lambda one: (one.severity, one.place))
     ordered = sorted(kept, key=lambda one: (one.place, one.severity))
-    return Checked(file, tuple(ordered), counts["error"], counts["warning"], **lists)
+    return CheckedProgram(file, tuple(ordered), counts["error"], counts["warning"], **lists)
 
 
-def finding_of(code: str, place: Place, file: str, name: str = "", other: str = "", **more: Any) -> Finding:
+def finding_of(code: str, place: TextRange, file: str, name: str = "", other: str = "", **more: Any) -> ProgramFinding:
     """Return a finding of a kind of ``KINDS``; ``remedy`` and ``severity`` take the place of those of the kind."""
     kind = KINDS[code]
     shown = escape_controls(name[:_NAME_SHOWN])
     said = kind.message.format(name=shown, other=other)
     remedy = more.get("remedy") or kind.remedy.format(name=shown, other=other)
-    return Finding(_problem(code, (said, remedy), file, place, name), more.get("severity", kind.severity), place)
+    return ProgramFinding(_problem(code, (said, remedy), file, place, name), more.get("severity", kind.severity), place)
 
 
-def _problem(code: str, said: tuple[str, str], file: str, place: Place, subject: str) -> Problem:
+def _problem(code: str, said: tuple[str, str], file: str, place: TextRange, subject: str) -> Problem:
     values = (str(place.line), str(place.column))
     return Problem("$", code, *said, source=file, line=place.line, subject=subject, values=values)
 
@@ -150,7 +150,7 @@ class _Check:
     """One check while it is made."""
 
     def __init__(
-        self, reply: Mapping[str, Any], text: str, file: str, tools: CallerTools, others: Sequence[Finding]
+        self, reply: Mapping[str, Any], text: str, file: str, tools: CallerTools, others: Sequence[ProgramFinding]
     ) -> None:
         self._reply = reply
         self._text = text
@@ -170,7 +170,7 @@ class _Check:
             self._own.setdefault(one["tool"], one)
         self._refused_tools = {one["tool"] for one in self._clauses} - self._own.keys()
 
-    def checked(self) -> Checked:
+    def checked(self) -> CheckedProgram:
         """Return the check."""
         return checked_of(
             self._file,
@@ -181,7 +181,7 @@ class _Check:
             calls=tuple(self._calls()),
         )
 
-    def _findings(self) -> Iterator[Finding]:
+    def _findings(self) -> Iterator[ProgramFinding]:
         yield from self._others
         yield from self._load_findings()
         yield from self._main_findings()
@@ -194,7 +194,7 @@ class _Check:
 
     # What the program cannot be loaded for
 
-    def _load_findings(self) -> Iterator[Finding]:
+    def _load_findings(self) -> Iterator[ProgramFinding]:
         clauses = {one["start"]: one for one in self._all}
         for failed in self._reply["failed"]:
             clause = clauses.get(failed["start"], {})
@@ -203,13 +203,13 @@ class _Check:
             begin, end = clause.get("head", (clause.get("at", failed["start"]), failed["end"]))
             yield self._of_engine(failed, self._lines.place(begin, end))
 
-    def _of_engine(self, said: Mapping[str, Any], place: Place) -> Finding:
+    def _of_engine(self, said: Mapping[str, Any], place: TextRange) -> ProgramFinding:
         problem = _problem(code_of(said), sentence(said), self._file, place, said.get("name", ""))
-        return Finding(problem, "error", place)
+        return ProgramFinding(problem, "error", place)
 
     # The parts of clauses
 
-    def _part_findings(self, clause: Mapping[str, Any]) -> Iterator[Finding]:
+    def _part_findings(self, clause: Mapping[str, Any]) -> Iterator[ProgramFinding]:
         filled = self._filled(clause)
         outputs = {one["name"] for one in clause["parts"] if one["kind"] == "output"}
         for part in clause["parts"]:
@@ -239,7 +239,7 @@ class _Check:
         unknown = (self._lines.names(one["start"], one["end"]) for one in parts if one["kind"] == "unknown")
         return {one["name"] for one in parts if one["kind"] == "text"}.union(*unknown)
 
-    def _unknown(self, name: str, place: Place) -> Iterator[Finding]:
+    def _unknown(self, name: str, place: TextRange) -> Iterator[ProgramFinding]:
         if name.rpartition("/")[0] in self._unread_names:
             return  # reported where its clause cannot be read
         severity: Severity = "warning" if self._reply["adds_any"] else "error"
@@ -258,7 +258,7 @@ class _Check:
         texts = (self._text[one["start"] : one["end"]] for one in self._unread)
         return {found[0] for text in texts if (found := _FIRST_NAME.match(text))}
 
-    def _exec(self, part: Mapping[str, Any], place: Place) -> Iterator[Finding]:
+    def _exec(self, part: Mapping[str, Any], place: TextRange) -> Iterator[ProgramFinding]:
         name = part["tool"]
         if name in self._caller.names:
             return
@@ -277,7 +277,7 @@ class _Check:
 
     # The program as a whole
 
-    def _main_findings(self) -> Iterator[Finding]:
+    def _main_findings(self) -> Iterator[ProgramFinding]:
         mains = [one for one in self._clauses if one["name"] == MAIN]
         if not mains and MAIN not in self._unread_names and not self._others:
             yield self._finding("no_main", self._lines.place(0, 0))
@@ -287,7 +287,7 @@ class _Check:
                 yield self._finding("several_mains", self._head(one), str(first.line), str(one["arity"]))
                 return
 
-    def _tool_findings(self) -> Iterator[Finding]:
+    def _tool_findings(self) -> Iterator[ProgramFinding]:
         for name, first in self._own.items():
             place = self._lines.place(first["start"], first["end"])
             if not NAME.fullmatch(name):
@@ -305,7 +305,7 @@ class _Check:
                 place = self._lines.place(one["start"], one["end"])
                 yield self._finding("tool_described_twice", place, one["tool"], str(first["line"]))
 
-    def _param_findings(self) -> Iterator[Finding]:
+    def _param_findings(self) -> Iterator[ProgramFinding]:
         asked = self._asked()
         declared = {one["key"]: one for one in self._declared()}
         for key, part in asked.items():
@@ -318,7 +318,7 @@ class _Check:
             if key not in asked and key not in given:
                 yield self._finding("param_not_asked", self._lines.place(one["start"], one["end"]), key)
 
-    def _order_findings(self) -> Iterator[Finding]:
+    def _order_findings(self) -> Iterator[ProgramFinding]:
         cut: dict[tuple[str, int], int] = {}
         for one in self._clauses:
             key = (one["name"], one["arity"])
@@ -330,7 +330,7 @@ class _Check:
             if one["cuts"]:
                 cut.setdefault(key, self._head(one).line)
 
-    def _reach_findings(self) -> Iterator[Finding]:
+    def _reach_findings(self) -> Iterator[ProgramFinding]:
         """Yield what is not within reach, unless a clause is missing: that one may lead to it."""
         if self._lacks_clauses or not any(one["name"] == MAIN for one in self._clauses):
             return
@@ -408,10 +408,10 @@ class _Check:
     def _parts(self, kind: str) -> Iterator[Mapping[str, Any]]:
         return (part for clause in self._clauses for part in clause["parts"] if part["kind"] == kind)
 
-    def _head(self, clause: Mapping[str, Any]) -> Place:
+    def _head(self, clause: Mapping[str, Any]) -> TextRange:
         return self._lines.place(*clause["head"])
 
-    def _finding(self, code: str, place: Place, name: str = "", other: str = "", **more: Any) -> Finding:
+    def _finding(self, code: str, place: TextRange, name: str = "", other: str = "", **more: Any) -> ProgramFinding:
         return finding_of(code, place, self._file, name, other, **more)
 
 

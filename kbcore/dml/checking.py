@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from kbcore.dml.check import CallerTools, Checked, checked_reply, failed_check, finding_of
+from kbcore.dml.check import CallerTools, CheckedProgram, checked_reply, failed_check, finding_of
 from kbcore.dml.engine_thread import EngineThread
 from kbcore.dml.places import Lines
 from kbcore.errors import Problem
@@ -23,7 +23,7 @@ _AT_ONCE: Final = 2
 """Engines that work at the same time: each takes a core."""
 
 
-async def check_program(text: str, file: str, tools: CallerTools, env: Mapping[str, str]) -> Checked:
+async def check_program(text: str, file: str, tools: CallerTools, env: Mapping[str, str]) -> CheckedProgram:
     """Return the check of a program, made by an engine of its own. Raises: ``PrologUnavailable``."""
     if len(text) > MAX_PROGRAM_CHARS:
         return failed_check(text, file, "too_long", f"{len(text):,}", f"{MAX_PROGRAM_CHARS:,}")
@@ -47,11 +47,11 @@ async def check_program(text: str, file: str, tools: CallerTools, env: Mapping[s
 
 async def check_programs(
     programs: Sequence[tuple[str, str]], tools: CallerTools, env: Mapping[str, str]
-) -> list[Checked]:
+) -> list[CheckedProgram]:
     """Return the checks of programs, each a file and its text, in their order. Raises: ``PrologUnavailable``."""
     turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(file: str, text: str) -> Checked:
+    async def one(file: str, text: str) -> CheckedProgram:
         async with turns:
             return await check_program(text, file, tools, env)
 

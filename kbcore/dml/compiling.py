@@ -48,7 +48,7 @@ _TASK: Final = (
 FileState = Literal["current", "outdated", "edited"]
 
 
-class Compiled(msgspec.Struct, frozen=True):
+class CompiledProgram(msgspec.Struct, frozen=True):
     """A program, the number of attempts that it took, and what they used."""
 
     code: str
@@ -62,7 +62,7 @@ async def compile_description(
     find_errors: FindErrors,
     tools: Sequence[Tool] = (),
     budget: Budget | None = None,
-) -> Compiled:
+) -> CompiledProgram:
     """Return a program that does what a description says, after three attempts at most.
 
     Raises:
@@ -78,7 +78,7 @@ async def compile_description(
         code, call = _program_in(turn)
         problems = await find_errors(code) if code else [_NOTHING]
         if not problems:
-            return Compiled(code, attempt, spent.usage)
+            return CompiledProgram(code, attempt, spent.usage)
         messages += [Message("assistant", turn.text, turn.calls), *_replies(turn, call, _faults(problems))]
     raise ProgramFailed(
         f"The model wrote no program that can be used in {pluralize(MOST_ATTEMPTS, 'attempt')}; the last one has "

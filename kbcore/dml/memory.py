@@ -17,7 +17,7 @@ _LEAST_CHARS: Final = 100
 """The tokens that a message counts beside its text and the arguments of its calls."""
 
 
-class Memory:
+class MessageTree:
     """A tree of messages. A node is a number and identifies the conversation that ends with it."""
 
     def __init__(self) -> None:

@@ -86,7 +86,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NO_RESULT: Final = "The result of this call is not known yet."
 
 
-class Failure(msgspec.Struct, frozen=True):
+class RequestFailure(msgspec.Struct, frozen=True):
     """A request that failed. ``said`` goes on with a sentence that begins with the model; it may hold the key."""
 
     kind: FailureKind
@@ -116,14 +116,14 @@ class Endpoint:
 
     async def ask(
         self, key: str, messages: Sequence[Message], tools: Sequence[ToolSpec], *, is_streaming: bool
-    ) -> AsyncGenerator[str | Turn | Failure]:
+    ) -> AsyncGenerator[str | Turn | RequestFailure]:
         """Yield the next turn of a conversation, or why there is none; before it, if streaming, the parts of its text.
 
         Whoever stops reading before the end has to close it (``contextlib.aclosing``).
         """
         given = _conversation(messages)
         offered = ModelRequestParameters(function_tools=[_definition(tool) for tool in tools])
-        ended: ModelResponse | Failure
+        ended: ModelResponse | RequestFailure
         beginning = bytearray()
         async with self._http_client(key, beginning) as http:
             model = self._chat_model(http)
@@ -258,7 +258,7 @@ def _text_of(event: object) -> str:
     return ""
 
 
-def _turn(response: ModelResponse, names: Mapping[str, str]) -> Turn | Failure:
+def _turn(response: ModelResponse, names: Mapping[str, str]) -> Turn | RequestFailure:
     """Return what a model said. A finish reason that nobody knows is as good as `stop`.
 
     ``names`` has those of the offered tools by the ones that were sent.
@@ -269,11 +269,11 @@ def _turn(response: ModelResponse, names: Mapping[str, str]) -> Turn | Failure:
     is_cut = response.finish_reason == "length"
     parts = [part for part in response.parts if isinstance(part, ToolCallPart)]
     if response.finish_reason == "content_filter" and not refusal:
-        return Failure("filtered", "was stopped by the content filter of its provider")
+        return RequestFailure("filtered", "was stopped by the content filter of its provider")
     if details.get("finish_reason") == "error":
-        return Failure("broken", "ended its answer with an error")
+        return RequestFailure("broken", "ended its answer with an error")
     if is_cut and not text and not parts:
-        return Failure("cut_off", "used all tokens that its answer may have before it said anything")
+        return RequestFailure("cut_off", "used all tokens that its answer may have before it said anything")
     return Turn(_whole(text), tuple(_call(part, names, is_cut=is_cut) for part in parts), _usage(response))
 
 
@@ -324,27 +324,29 @@ def _usage(response: ModelResponse) -> Usage:
 # What went wrong
 
 
-def _failure(error: Exception, timeout_s: float, beginning: bytes) -> Failure:
+def _failure(error: Exception, timeout_s: float, beginning: bytes) -> RequestFailure:
     """Return an error of the library as data; ``beginning`` is that of the answer."""
     status = getattr(error, "status_code", None) or getattr(error.__cause__, "status_code", None)
     if any(isinstance(one, AnswerTooLarge) for one in _causes(error)):
-        return Failure("too_large", f"sent more than the {MAX_MODEL_ANSWER_BYTES // MIB} MiB that an answer may have")
+        return RequestFailure(
+            "too_large", f"sent more than the {MAX_MODEL_ANSWER_BYTES // MIB} MiB that an answer may have"
+        )
     kind: FailureKind = next((kind for class_, kind in _KINDS if isinstance(error, class_)), "unreadable")
     if isinstance(status, int):
         kind = "moved" if status < 400 else "server" if status in _PASSING_STATUSES else kind  # noqa: PLR2004 - HTTP
-        return Failure(kind, f"answered with the status {status}{_message_of(error)}", _wait_s(error))
+        return RequestFailure(kind, f"answered with the status {status}{_message_of(error)}", _wait_s(error))
     if kind == "timeout":
-        return Failure(kind, f"gave no complete answer within {timeout_s:g} seconds")
+        return RequestFailure(kind, f"gave no complete answer within {timeout_s:g} seconds")
     if kind == "connection":
         is_reached = getattr(error, "phase", "read") not in {"pool", "connect"}
         said = "closed the connection" if is_reached else "could not be reached"
-        return Failure(kind, f"{said}: {_innermost(error)}")
+        return RequestFailure(kind, f"{said}: {_innermost(error)}")
     if kind in {"broken", "unreadable"}:
         text = beginning.decode("utf-8", "replace").strip()
         said = "an answer that is not complete" if kind == "broken" else "an answer that is no chat completion"
         begins = f"begins with: {text}" if text else "is empty"
-        return Failure(kind, f"gave {said} ({_first_line(error)}). The answer {begins}", _wait_s(error))
-    return Failure(kind, f"ended its answer with an error: {error}", _wait_s(error))
+        return RequestFailure(kind, f"gave {said} ({_first_line(error)}). The answer {begins}", _wait_s(error))
+    return RequestFailure(kind, f"ended its answer with an error: {error}", _wait_s(error))
 
 
 def _wait_s(error: Exception) -> float | None:

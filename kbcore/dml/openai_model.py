@@ -22,7 +22,7 @@ from kbcore.text.escaping import escape_and_cut, in_quotes
 from kbcore.text.wording import pluralize
 
 if TYPE_CHECKING:
-    from kbcore.dml.openai_client import Endpoint, Failure
+    from kbcore.dml.openai_client import Endpoint, RequestFailure
 
 MODEL_VARIABLE: Final = "KB_DML_MODEL"
 URL_VARIABLE: Final = "KB_DML_BASE_URL"
@@ -143,7 +143,7 @@ class OpenAIModel:
             raise ModelFailed(f"{KEY_VARIABLE} holds characters that no key has", hint=_HINTS["key"])
         return key
 
-    def _wait_s(self, failure: Failure, attempt: int) -> float | None:
+    def _wait_s(self, failure: RequestFailure, attempt: int) -> float | None:
         """Return how long to wait before the next attempt, None where there is none."""
         retries = self._retries
         if not failure.may_pass or attempt >= retries.attempts:
@@ -153,7 +153,7 @@ class OpenAIModel:
         most: float = min(retries.longest_wait_s, retries.first_wait_s * 2.0 ** min(attempt - 1, 100))
         return most * random.uniform(0.75, 1.0)  # noqa: S311 - so that many runs do not send at the same time
 
-    def _failed(self, failure: Failure, attempts: int, key: str) -> ModelFailed:
+    def _failed(self, failure: RequestFailure, attempts: int, key: str) -> ModelFailed:
         """Return the error for a failure that is the last one."""
         said = " ".join(masked(without_key(failure.said, key)).split())
         often = f" (after {pluralize(attempts, 'attempt')})" if attempts > 1 else ""
@@ -174,7 +174,7 @@ async def _asked(
     messages: Sequence[Message],
     tools: Sequence[ToolSpec],
     on_text: Callable[[str], Awaitable[None]] | None,
-) -> Turn | Failure:
+) -> Turn | RequestFailure:
     """Return what one request gives; a text that breaks off gets a line break."""
     is_told = False
     async with aclosing(endpoint.ask(key, messages, tools, is_streaming=on_text is not None)) as parts:

@@ -11,7 +11,7 @@ import msgspec
 _NAME: Final = re.compile(r"\{\{\w+\}\}|\{(?P<name>\w+)\}")
 
 
-class Place(msgspec.Struct, frozen=True, order=True):
+class TextRange(msgspec.Struct, frozen=True, order=True):
     """A part of a text. Lines and columns, in characters, count from 1; the end is the first character after it."""
 
     line: int
@@ -34,14 +34,14 @@ class Lines:
         """The quoted text that was looked at last, and where each name is in it first."""
         self._begins = [0, *(found.end() for found in re.finditer("\n", text))]
 
-    def place(self, start: int, end: int) -> Place:
+    def place(self, start: int, end: int) -> TextRange:
         """Return the place from one character up to another one, counted from 0; layout at its end is left out."""
         most = len(self._text)
         start = min(start, most)
         end = start + len(self._text[start : min(end, most)].rstrip())
-        return Place(*self._at(start), *self._at(max(end, start)))
+        return TextRange(*self._at(start), *self._at(max(end, start)))
 
-    def name_place(self, start: int, end: int, name: str) -> Place:
+    def name_place(self, start: int, end: int, name: str) -> TextRange:
         """Return the place of the first ``{name}`` in a quoted text; that of the text where escapes hide it."""
         if self._named[0] != (start, end):
             found = _NAME.finditer(self._text, start, end)

@@ -55,7 +55,7 @@ class Program(msgspec.Struct, frozen=True):
         return next((one for one in self.tools if one.name == name), None)
 
 
-class Call(msgspec.Struct, frozen=True):
+class RunArguments(msgspec.Struct, frozen=True):
     """The arguments of `agent_main`, and the values that `param(…)` gives."""
 
     arguments: tuple[Any, ...]
@@ -113,7 +113,7 @@ def _cannot_be_run(problems: Sequence[Problem]) -> ProgramFailed:
     return ProgramFailed(message, details=problems[:MAX_PROBLEMS])
 
 
-def call_of(program: Program, params: Mapping[str, Any], positional: Sequence[Any] = ()) -> Call:
+def call_of(program: Program, params: Mapping[str, Any], positional: Sequence[Any] = ()) -> RunArguments:
     """Return the call of `agent_main` for what is given.
 
     By name where all arguments of a clause are variables that ``params`` names; else by position: ``positional``, or
@@ -131,7 +131,7 @@ def call_of(program: Program, params: Mapping[str, Any], positional: Sequence[An
             if names and all(name in params for name in names):
                 _refuse_missing(missing)
                 _refuse_unknown(params, known | set(names))
-                return Call(tuple(params[name] for name in names if name), dict(params))
+                return RunArguments(tuple(params[name] for name in names if name), dict(params))
     values = [*positional] or [value for key, value in params.items() if key not in known]
     for names in mains:
         if len(names) == len(values):
@@ -144,7 +144,7 @@ def call_of(program: Program, params: Mapping[str, Any], positional: Sequence[An
                 _refuse_unknown(params, known | set(names))
             if positional:
                 _refuse_unknown(params, known)
-            return Call(tuple(values), dict(params))
+            return RunArguments(tuple(values), dict(params))
     names = mains[-1] if not any(mains) else next(one for one in reversed(mains) if one)
     if any(mains):
         wanted = [name or f"argument {at}" for at, name in enumerate(names, 1) if name not in params]

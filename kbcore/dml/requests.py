@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from kbcore.dml.agent_loop import Failed, Output, Services, Task, run_task
+from kbcore.dml.agent_loop import Failed, Services, Task, TaskOutput, run_task
 from kbcore.dml.budget import Spent
 from kbcore.dml.engine_thread import EngineThread
 from kbcore.dml.events import CHANNELS, Event
 from kbcore.dml.files import FileRefused, Files
 from kbcore.dml.findings import sentence
-from kbcore.dml.memory import Memory
+from kbcore.dml.memory import MessageTree
 from kbcore.dml.model import Message, ModelFailed, StreamingModel, ToolCall, ToolSpec, Turn
 from kbcore.dml.options import OnInput, Options
 from kbcore.dml.program import Program, ProgramTool
@@ -65,7 +65,7 @@ class Requests:
             "exec": self._exec,
             "task": self._task,
         }
-        self.memory = Memory()
+        self.memory = MessageTree()
         self.spent = Spent(options.budget)
         self.model_failure: ModelFailed | None = None
         """The last failure of the model that was raised in the program."""
@@ -179,7 +179,7 @@ class Requests:
     # Tasks
 
     async def _task(self, request: dict[str, Any], node: int) -> str:
-        task = Task(request["text"], tuple(Output(one["name"], one["type"]) for one in request["outputs"]))
+        task = Task(request["text"], tuple(TaskOutput(one["name"], one["type"]) for one in request["outputs"]))
         services = Services(
             memory=self.memory,
             tools=[_spec_of(tool) for tool in self._program.tools if tool.name not in _running(request)],

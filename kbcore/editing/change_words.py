@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from kbcore.model.graph import Link, Node
-from kbcore.model.state import Change, Changes
+from kbcore.model.state import Changes, ElementChange
 from kbcore.store.history.moves import followed, renamed
 from kbcore.store.history.shown import differing, link_fields, node_fields, word
 from kbcore.store.planning.plan_builder import edge_words
@@ -45,7 +45,7 @@ def changes_in_words(changes: Changes, is_left_out: Callable[[str, str], bool]) 
     return said
 
 
-def _differing(change: Change[E], fields: Callable[[E | None], Mapping[str, object]]) -> list[str]:
+def _differing(change: ElementChange[E], fields: Callable[[E | None], Mapping[str, object]]) -> list[str]:
     """Return the fields that a change changed, where files that moved in it had their later names before."""
     moved, _ = followed([Later(0, change.key, change.before, change.after)])
     return differing(fields(renamed(change.before, moved)), fields(change.after))

@@ -28,7 +28,7 @@ from kbcore.errors import (
 )
 from kbcore.errors.remedies import kb
 from kbcore.extract.facts import Facts
-from kbcore.model.graph import CLIENT, FILE, FORMER_IDS, FORMER_KEY, Link, Node, SourceFile
+from kbcore.model.graph import CLIENT, FILE, FORMER_IDS, FORMER_KEY, Link, Node, SyncedFile
 from kbcore.model.read_set import NOTHING
 from kbcore.sync.begun_renames import BegunRename, begun, read_begun
 from kbcore.sync.locate import SYNC_FIRST, unrecorded, unrecorded_words
@@ -43,7 +43,7 @@ class FilesNaming(NamedTuple):
     document: str
     """The file that defines the entity; "" where none does."""
     paths: Sequence[str]
-    sources: Mapping[str, SourceFile]
+    sources: Mapping[str, SyncedFile]
 
 
 def files_naming(view: View, key: str, node: Node | None, links: Iterable[Link] | None = None) -> FilesNaming:
@@ -55,7 +55,7 @@ def files_naming(view: View, key: str, node: Node | None, links: Iterable[Link] 
     return FilesNaming(key, node.path if node else "", paths, {one.path: one for one in view.sources(paths)})
 
 
-class Step(msgspec.Struct, frozen=True):
+class IdRename(msgspec.Struct, frozen=True):
     """One rename: from which id to which, and the former ids that the entity has afterwards."""
 
     old: str
@@ -87,7 +87,7 @@ def content_hash(content: bytes) -> str:
 
 
 def read_and_edited(
-    target: WriteTarget, extractors: Extractors, steps: Sequence[tuple[FilesNaming, Step]]
+    target: WriteTarget, extractors: Extractors, steps: Sequence[tuple[FilesNaming, IdRename]]
 ) -> list[ReadFile]:
     """Return each file that names an entity of these renames, with its content after all of them, one after the other.
 
@@ -111,7 +111,7 @@ def read_and_edited(
     return sorted(read.values(), key=lambda one: one.edit.path not in own)
 
 
-def _noted_before(target: WriteTarget, steps: Sequence[Step]) -> list[BegunRename]:
+def _noted_before(target: WriteTarget, steps: Sequence[IdRename]) -> list[BegunRename]:
     """Return those of these renames that an earlier run began and did not record."""
     workspace = target.workspace
     noted = read_begun(workspace.machine.fs, workspace.folders.cache_dir, workspace.repo.worktree)
@@ -119,7 +119,7 @@ def _noted_before(target: WriteTarget, steps: Sequence[Step]) -> list[BegunRenam
     return [one for one in noted if (one.old, one.new) in ids]
 
 
-def begun_renames(steps: Sequence[tuple[FilesNaming, Step]], read: Sequence[ReadFile]) -> list[BegunRename]:
+def begun_renames(steps: Sequence[tuple[FilesNaming, IdRename]], read: Sequence[ReadFile]) -> list[BegunRename]:
     """Return the note on each rename, with those of the files that it writes or wrote which name its entity."""
     edits = [one.edit for one in read if one.changes or one.is_written]
     return [
@@ -150,7 +150,7 @@ def _read_recorded(
     return ReadFile(FileEdit(path, before, before), is_written)
 
 
-def _edited(extractors: Extractors, files: FilesNaming, path: str, step: Step, before: bytes) -> bytes:
+def _edited(extractors: Extractors, files: FilesNaming, path: str, step: IdRename, before: bytes) -> bytes:
     """Return the content of a file after which it names the entity by its new id, and says the same otherwise."""
     old, new = step.old, step.new
     facts = facts_of(extractors, path, before)
@@ -205,7 +205,7 @@ def _line(facts: Facts) -> int:
     return min([*(one.line for one in facts.entities), *(one.line for one in facts.links)], default=0)
 
 
-def _by_hand(path: str, files: FilesNaming, step: Step, extractors: Extractors) -> str:
+def _by_hand(path: str, files: FilesNaming, step: IdRename, extractors: Extractors) -> str:
     """Return how to rename by an edit of the document that defines the entity; "" where it has no place for that."""
     if path != files.document or not states_former_ids(extractors, files):
         return ""
@@ -240,7 +240,7 @@ def _swapped(text: str, old: str, new: str, among: Sequence[int]) -> str:
     return "\n".join(lines)
 
 
-def _with_former(text: str, path: str, files: FilesNaming, step: Step, extractors: Extractors) -> str:
+def _with_former(text: str, path: str, files: FilesNaming, step: IdRename, extractors: Extractors) -> str:
     """Return the text with the former ids in its front matter, if it is the document that defines the entity."""
     if path != files.document or not states_former_ids(extractors, files):
         return text
@@ -250,7 +250,7 @@ def _with_former(text: str, path: str, files: FilesNaming, step: Step, extractor
     return edited(text, {FORMER_KEY: list(step.former) or None}, lines)
 
 
-def _meant(facts: Facts, is_own: bool, step: Step, *, in_file: bool) -> Facts:
+def _meant(facts: Facts, is_own: bool, step: IdRename, *, in_file: bool) -> Facts:
     """Return what a file is to say afterwards, with the ids as they are."""
     entities = []
     for one in facts.entities:

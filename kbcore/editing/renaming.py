@@ -28,8 +28,8 @@ from kbcore.editing.documents import (
 )
 from kbcore.editing.frontmatter import items_below
 from kbcore.editing.renamed_files import (
+    IdRename,
     ReadFile,
-    Step,
     begun_renames,
     content_hash,
     files_naming,
@@ -52,7 +52,7 @@ from kbcore.model.bare_links import resolve
 from kbcore.model.changeset import digest_of
 from kbcore.model.concepts import DEFINING, ORIGIN
 from kbcore.model.folding import apply
-from kbcore.model.graph import FORMER_IDS, FORMER_KEY, Node, SourceFile, former_ids
+from kbcore.model.graph import FORMER_IDS, FORMER_KEY, Node, SyncedFile, former_ids
 from kbcore.model.read_set import NOTHING, ReadSet, needs
 from kbcore.model.record import ReadSource
 from kbcore.model.renames import rename_ops, renamed_links
@@ -84,7 +84,7 @@ _SPECIAL: Final = re.compile(r"[][\\.^$*+?(){}|]")
 """Signs with a meaning of their own in an extended regular expression of POSIX."""
 
 
-class Found:
+class EntityToRename:
     """The view's facts of an entity to be renamed: the entity, its links, and the files that name it."""
 
     def __init__(self, view: View, old: str, new: str, project: Schema) -> None:
@@ -181,9 +181,9 @@ def _renamed(target: WriteTarget, old: str, new: str, request: Request, expected
     request = msgspec.structs.replace(request, message=request.message or f"rename {old} to {new}")
     store = target.workspace.store(target.branch)
 
-    def on(view: View) -> Outcome | Found:
+    def on(view: View) -> Outcome | EntityToRename:
         known = store.find_duplicate(view, request, target.branch) or _already(target, view, old, new, request)
-        return known or Found(view, old, new, target.workspace.schema)
+        return known or EntityToRename(view, old, new, target.workspace.schema)
 
     with document_lock.held(target.workspace, command=target.author.tool, dry_run=request.dry_run):
         try:
@@ -198,7 +198,7 @@ def _renamed(target: WriteTarget, old: str, new: str, request: Request, expected
         if isinstance(found, Outcome):
             return SetResult(found)
         former = (*(one for one in former_ids(found.node) if one != new), old)
-        written = run_step(target, found, Step(old, new, former, expected_seq), request)
+        written = run_step(target, found, IdRename(old, new, former, expected_seq), request)
     if request.dry_run:  # the files are as they were
         return written
     warnings = (
@@ -217,7 +217,9 @@ def _already(target: WriteTarget, view: View, old: str, new: str, request: Reque
     return msgspec.structs.replace(outcome, warnings=(said,))
 
 
-def _former_lines(extractors: Extractors, found: Found, written: SetResult, new: str) -> set[tuple[bytes, bytes]]:
+def _former_lines(
+    extractors: Extractors, found: EntityToRename, written: SetResult, new: str
+) -> set[tuple[bytes, bytes]]:
     """Return the lines, each with its file, of the list of former ids in the document that defines the entity."""
     edit = next((one for one in written.edits if one.path == found.node.path), None)
     if edit is None or not states_former_ids(extractors, found.files):
@@ -272,7 +274,7 @@ def framed_rename(target: WriteTarget, *, message: str, dry_run: bool) -> Reques
     return msgspec.structs.replace(framed(target, message=message, dry_run=dry_run), plans_ahead=True)
 
 
-def run_step(target: WriteTarget, found: Found, step: Step, request: Request) -> SetResult:
+def run_step(target: WriteTarget, found: EntityToRename, step: IdRename, request: Request) -> SetResult:
     """Carry out one rename: in the files that name the entity, and in the records. Raises: as ``rename``."""
     extractors = wanted(target.workspace)
     read = read_and_edited(target, extractors, [(found.files, step)])
@@ -305,11 +307,11 @@ def recorded(target: WriteTarget, plan: Planner, request: Request) -> Outcome:
     )
 
 
-def _planner(step: Step, read: Sequence[ReadFile], project: Schema, *, in_file: bool) -> Planner:
+def _planner(step: IdRename, read: Sequence[ReadFile], project: Schema, *, in_file: bool) -> Planner:
     """Return what plans the record of a rename; ``read`` are all files that state something of the entity."""
 
     def plan(view: View, stamp: Stamp) -> Draft:
-        found = Found(view, step.old, step.new, project)
+        found = EntityToRename(view, step.old, step.new, project)
         check_stale(found.node, step.expected_seq, head=stamp.seq - 1)
         hashes = {one.edit.path: content_hash(one.edit.before or b"") for one in read}
         recorded = {path: source.hash for path, source in found.files.sources.items()}
@@ -336,7 +338,7 @@ def _planner(step: Step, read: Sequence[ReadFile], project: Schema, *, in_file: 
     return plan
 
 
-def _taken_in(source: SourceFile, content: bytes) -> ReadSource:
+def _taken_in(source: SyncedFile, content: bytes) -> ReadSource:
     """Return the operation by which a file counts as recorded with other content; it states the same otherwise."""
     return ReadSource(
         path=source.path,

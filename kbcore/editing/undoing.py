@@ -13,15 +13,22 @@ from kbcore.editing import document_lock
 from kbcore.editing.change_words import changes_in_words
 from kbcore.editing.documents import WriteTarget, commit
 from kbcore.editing.file_edits import FileEdit
-from kbcore.editing.renamed_files import FilesNaming, Step, begun_renames, content_hash, files_naming, read_and_edited
-from kbcore.editing.renaming import Found, framed_rename, recorded, run_step
+from kbcore.editing.renamed_files import (
+    FilesNaming,
+    IdRename,
+    begun_renames,
+    content_hash,
+    files_naming,
+    read_and_edited,
+)
+from kbcore.editing.renaming import EntityToRename, framed_rename, recorded, run_step
 from kbcore.errors import (
     DerivedFact,
 )
 from kbcore.errors.remedies import kb
 from kbcore.model.graph import FORMER_IDS, Node, former_ids
 from kbcore.model.renames import joined, renamed_back, renamed_in
-from kbcore.model.state import Change, Draft, Stamp
+from kbcore.model.state import Draft, ElementChange, Stamp
 from kbcore.store.answers import Outcome
 from kbcore.store.history.names import net_renames
 from kbcore.store.history.reach import check_record
@@ -74,7 +81,7 @@ def undo(
     Raises: as ``rename``, with ``StaleBase`` where the entity changed after ``expected_seq``.
     """
 
-    def step(view: View) -> tuple[Found, Step] | LargerRecord | None:
+    def step(view: View) -> tuple[EntityToRename, IdRename] | LargerRecord | None:
         renames = _renames_left(view, seq)
         nodes = view.nodes(sorted(renames))
         named = {node.id: renames[node.id] for node in nodes if files_naming(view, node.id, node).paths}
@@ -92,8 +99,8 @@ def undo(
         if rest or len(named) > 1:
             return LargerRecord(seq, named, rest)
         [(now, before)] = named.items()
-        found = Found(view, now, before, target.workspace.schema)
-        return found, Step(now, before, renamed_back(found.node, before, former_ids(gone[now])), expected_seq)
+        found = EntityToRename(view, now, before, target.workspace.schema)
+        return found, IdRename(now, before, renamed_back(found.node, before, former_ids(gone[now])), expected_seq)
 
     with document_lock.held(target.workspace, command=target.author.tool, dry_run=dry_run):
         planned = target.workspace.store(target.branch).read(step)
@@ -108,7 +115,7 @@ def undo(
 class _Before(NamedTuple):
     """The input for an undo of renames: the renames of what files name, and the files as they were."""
 
-    steps: Sequence[tuple[FilesNaming, Step]]
+    steps: Sequence[tuple[FilesNaming, IdRename]]
     """The rename that was made last comes first."""
     hashes: Mapping[str, str]
     """The SHA-256 of each file before what is undone, of those that this changed."""
@@ -142,8 +149,8 @@ def roll_back(target: WriteTarget, to_seq: int, options: UndoOptions) -> RolledB
         then = {one.key: former_ids(one.before) for one in changes.nodes if one.before}
         steps = []
         for now, files in named.items():
-            found = Found(view, now, renames[now], workspace.schema).files if now in nodes else files
-            steps.append((found, Step(now, renames[now], then[renames[now]])))
+            found = EntityToRename(view, now, renames[now], workspace.schema).files if now in nodes else files
+            steps.append((found, IdRename(now, renames[now], then[renames[now]])))
         return _Before(steps, {one.key: one.before.hash for one in changes.sources if one.before})
 
     request = rollback_request(to_seq, options)
@@ -168,7 +175,7 @@ def revert_links(target: WriteTarget, seqs: Sequence[int], options: UndoOptions)
         renames, former = _renames_of(changes[seq].nodes for seq in ordered)
         there = {node.id for node in view.nodes([*renames])}
         named = {key: files for key in renames if key not in there and (files := files_naming(view, key, None)).paths}
-        steps = [(files, Step(key, renames[key], former[key])) for key, files in named.items()]
+        steps = [(files, IdRename(key, renames[key], former[key])) for key, files in named.items()]
         sources = {one.key: one.before for seq in ordered for one in changes[seq].sources}
         return _Before(steps, {path: one.hash for path, one in sources.items() if one}) if steps else None
 
@@ -178,7 +185,7 @@ def revert_links(target: WriteTarget, seqs: Sequence[int], options: UndoOptions)
     return _undone_with_files(target, before, planner, request)
 
 
-def _renames_of(changes: Iterable[Sequence[Change[Node]]]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+def _renames_of(changes: Iterable[Sequence[ElementChange[Node]]]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
     """Return the first id by the last one of what records renamed, the newest first, and its former ids before them."""
     renames: dict[str, str] = {}
     former: dict[str, tuple[str, ...]] = {}

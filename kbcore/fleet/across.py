@@ -19,13 +19,13 @@ from kbcore.errors import KBError, NotFound, StorageError
 from kbcore.fleet.head import FleetHead
 from kbcore.fleet.local import Answer, OpenedTogether, opened_together
 from kbcore.fleet.place import Place
-from kbcore.fleet.reading import Failure, Selection, find
+from kbcore.fleet.reading import FleetSelection, UnreadRepository, find
 from kbcore.limits import MAX_TRAVERSAL_DEPTH
 from kbcore.model.schema import ASPECTS, CORE, Schema
 from kbcore.query import coverage, subject
 from kbcore.query.impact import PARTS, Impact, impact
 from kbcore.query.walk import path_text
-from kbcore.rules.elsewhere import Elsewhere
+from kbcore.rules.elsewhere import KnownReferences
 from kbcore.store.pool import Machine
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
@@ -76,15 +76,15 @@ class Reference(msgspec.Struct, frozen=True):
         return f"{self.to_repo}:{self.to_id}"
 
 
-class Affected(msgspec.Struct, frozen=True):
+class FleetImpact(msgspec.Struct, frozen=True):
     """The entities that a change affects in all repositories; ``rows`` are nearest first within each part."""
 
     found: Impact
     rows: list[dict[str, Any]]
-    failures: list[Failure]
+    failures: list[UnreadRepository]
 
 
-def find_elsewhere(place: Place, heads: Sequence[FleetHead], asker: Asker) -> Elsewhere:
+def find_elsewhere(place: Place, heads: Sequence[FleetHead], asker: Asker) -> KnownReferences:
     """Return which references of these branches lead to an entity, wherever in the place that is.
 
     What cannot be read is ``unread``: where it is asked itself, its own answer says why.
@@ -104,12 +104,12 @@ def find_elsewhere(place: Place, heads: Sequence[FleetHead], asker: Asker) -> El
         if not one.is_proposed and {one.start, one.end} <= types.keys() - proposed
     }
     repos = frozenset(one.repo for one in (*heads, *others))
-    return Elsewhere(frozenset(types), repos, unread, frozenset(edges), proposed)
+    return KnownReferences(frozenset(types), repos, unread, frozenset(edges), proposed)
 
 
 def affected(
     place: Place, heads: Sequence[FleetHead], name: tuple[str, str], asker: Asker, *, depth: int = MAX_TRAVERSAL_DEPTH
-) -> Affected:
+) -> FleetImpact:
     """Return what a change of an entity affects, in at most so many steps. ``name`` is its repository and its id.
 
     Raises: ``NotFound`` where the place does not have it, with what may be meant; ``StorageError`` where its
@@ -127,7 +127,7 @@ def affected(
         found = impact(rows, _schema_of(sorted(opened.branches, key=lambda one: one.repo != repo)), start, depth=depth)
         parts = [(part, one) for part in PARTS for one in getattr(found, part)]
         names_of = _names(rows, [one.subject.id for _, one in parts])
-    return Affected(
+    return FleetImpact(
         found,
         [
             {
@@ -146,7 +146,7 @@ def affected(
 
 def find_others(
     place: Place, heads: Sequence[FleetHead], asker: Asker
-) -> tuple[Callable[[Answer], Answer], list[Failure]]:
+) -> tuple[Callable[[Answer], Answer], list[UnreadRepository]]:
     """Return what counts in an answer on coverage what other repositories state, or have; and what could not be read.
 
     ``heads`` are all branches whose edges count.
@@ -224,7 +224,7 @@ def _heads_of(
     rest = sorted({*repos} - {one.repo for one in there})
     if not rest:
         return there, frozenset()
-    found = find(place, Selection(tuple(map(escape, rest))))
+    found = find(place, FleetSelection(tuple(map(escape, rest))))
     return [*there, *found.heads], frozenset(one.repo for one in found.failures)
 
 
@@ -244,7 +244,7 @@ def _schema_of(branches: Iterable[BranchParts]) -> Schema:
     return msgspec.structs.replace(CORE, edges=edges)
 
 
-def _not_there(rows: Rows, repo: str, id_: str, failures: Sequence[Failure]) -> KBError:
+def _not_there(rows: Rows, repo: str, id_: str, failures: Sequence[UnreadRepository]) -> KBError:
     for one in failures:
         if one.repo == repo:
             return StorageError(f"{repo} could not be read: {one.message}", hint=one.hint)

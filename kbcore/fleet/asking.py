@@ -20,7 +20,7 @@ from kbcore.query import check as checked
 from kbcore.query import coverage as covering
 from kbcore.query.coverage import Covered
 from kbcore.query.owning import read_owners
-from kbcore.rules.elsewhere import Elsewhere
+from kbcore.rules.elsewhere import KnownReferences
 from kbcore.text.code_owners import NONE
 from kbcore.view import as_of
 from kbcore.view.branch_definitions import schema_at
@@ -38,7 +38,7 @@ class CheckQuestion(msgspec.Struct, frozen=True, tag="check"):
     """
 
     only: tuple[str, ...] = ()
-    elsewhere: Elsewhere | None = None
+    elsewhere: KnownReferences | None = None
 
 
 class RowsQuestion(msgspec.Struct, frozen=True, tag="rows"):
@@ -89,7 +89,7 @@ def answer(question: Question, member: Member) -> dict[str, Any]:
             }
 
 
-def check(member: Member, only: Sequence[str], elsewhere: Elsewhere | None = None) -> dict[str, Any]:
+def check(member: Member, only: Sequence[str], elsewhere: KnownReferences | None = None) -> dict[str, Any]:
     """Return the report of the rules. There are no files, and no creations of ids by several changes."""
     view = member.view
     elsewhere = elsewhere and elsewhere.seen_from(member.head.repo)

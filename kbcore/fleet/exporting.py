@@ -16,7 +16,7 @@ import msgspec
 
 from kbcore import __version__
 from kbcore.fleet import head as heads
-from kbcore.fleet.head import FORMAT, FleetHead, Part, check_name
+from kbcore.fleet.head import FORMAT, FleetHead, PartFile, check_name
 from kbcore.fleet.place import Place, read_head
 from kbcore.fleet.settings import SettingsTexts, settings_of
 from kbcore.fleet.withholding import find_withheld
@@ -48,11 +48,11 @@ class ExportRequest(msgspec.Struct, frozen=True):
     is_default: bool = False
 
 
-class Exported(msgspec.Struct, frozen=True):
+class ExportResult(msgspec.Struct, frozen=True):
     """The result of an export: nothing where all was there. ``left_out`` counts elements that are not to be shared."""
 
     head: FleetHead
-    written: tuple[Part, ...]
+    written: tuple[PartFile, ...]
     is_new: bool
     left_out: int
 
@@ -62,7 +62,7 @@ class Exported(msgspec.Struct, frozen=True):
         return sum(one.bytes for one in self.written)
 
 
-def export(workspace: Workspace, branch: str, view: View, place: Place, request: ExportRequest) -> Exported:
+def export(workspace: Workspace, branch: str, view: View, place: Place, request: ExportRequest) -> ExportResult:
     """Export the records of a branch, whose view this is, to a place.
 
     Raises: ``InvalidQuery`` for a name that cannot be one; ``InvalidConfig``; ``LockTimeout``; ``StorageError`` and its
@@ -115,7 +115,7 @@ class _Plan:
     def _has_history(self) -> bool:
         return self._request.has_history and self._left_out is None
 
-    def unchanged(self) -> Exported | None:
+    def unchanged(self) -> ExportResult | None:
         """Return the answer where the place has all that would be written, else None."""
         data = read_head(self._place, self.path)
         if self._request.is_whole:
@@ -130,15 +130,15 @@ class _Plan:
         if head.store == self._view.basis.store_id and head.has_history:
             # With these settings everything was to be exported then.
             is_there = head.seq > self._view.seq or (head.seq, head.sum) == (self._view.seq, self._view.basis.sum)
-            return Exported(head, (), is_new=False, left_out=0) if is_there else None
+            return ExportResult(head, (), is_new=False, left_out=0) if is_there else None
         if self._has_history > head.has_history:
             return None
         return self._answer(head, ()) if head.hash == self._fingerprint() else None
 
-    def carried_out(self) -> Exported:
+    def carried_out(self) -> ExportResult:
         """Write the parts that are missing, then the head."""
         basis, since, before = self._view.basis, self._since(), self._head
-        written = list[Part]()
+        written = list[PartFile]()
         with database.scratch_folder() as folder:
             writer = PartWriter(self._view, self._left_out)
             try:
@@ -166,7 +166,7 @@ class _Plan:
             self._has_history,
             basis.history_from,
             basis.listed_from,
-            Part(at, "settings", 0, len(self._settings), sha256),
+            PartFile(at, "settings", 0, len(self._settings), sha256),
             (*(before.parts if since and before else ()), *written),
             self._request.is_default,
             __version__,
@@ -196,21 +196,21 @@ class _Plan:
                 writer.close()
         return self._hash
 
-    def _write_part(self, kind: str, rows: int, data: bytes) -> Part:
+    def _write_part(self, kind: str, rows: int, data: bytes) -> PartFile:
         sha256 = _digest(data)
         path = heads.part_path(kind, self._request.repo, self._request.branch, self._view.seq, sha256)
         self._write(path, data)
-        return Part(path, kind, rows, len(data), sha256)
+        return PartFile(path, kind, rows, len(data), sha256)
 
     def _write(self, path: str, data: bytes) -> None:
         """Write a file that is named by its content, unless it is there."""
         if self._request.is_whole or self._place.size(path) != len(data):
             self._place.write(path, data)
 
-    def _answer(self, head: FleetHead, written: tuple[Part, ...]) -> Exported:
+    def _answer(self, head: FleetHead, written: tuple[PartFile, ...]) -> ExportResult:
         left = self._left_out
         count = len(left.ids) + len(left.nodes) + len(left.links) if left else 0
-        return Exported(head, written, is_new=bool(written), left_out=count)
+        return ExportResult(head, written, is_new=bool(written), left_out=count)
 
 
 def _digest(data: bytes) -> str:

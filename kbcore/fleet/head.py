@@ -24,7 +24,7 @@ _HASH_DIGITS: Final = 16
 _REPO, _BRANCH = "repo=", "branch="
 
 
-class Part(msgspec.Struct, frozen=True):
+class PartFile(msgspec.Struct, frozen=True):
     """A file of rows: where it is below the place, its kind, and its content."""
 
     path: str
@@ -54,8 +54,8 @@ class FleetHead(msgspec.Struct, frozen=True, rename={"has_history": "history", "
     has_history: bool
     history_from: int
     listed_from: int
-    settings: Part
-    parts: tuple[Part, ...]
+    settings: PartFile
+    parts: tuple[PartFile, ...]
     is_default: bool = False
     """It is the default branch of the repository."""
     kb: str = ""

@@ -15,7 +15,7 @@ from kbcore.errors import InvalidQuery, KBError
 from kbcore.fleet.asking import Question, answer, seq_before
 from kbcore.fleet.head import FleetHead
 from kbcore.fleet.place import Place
-from kbcore.fleet.reading import Failure, copied, failure_of, opened, settings_in, shared_database
+from kbcore.fleet.reading import UnreadRepository, copied, failure_of, opened, settings_in, shared_database
 from kbcore.model.schema import CORE
 from kbcore.storage import files
 from kbcore.storage.fs import RealFs
@@ -42,12 +42,12 @@ class SqlAnswer(msgspec.Struct, frozen=True):
     columns: list[str]
     rows: list[tuple[Any, ...]]
     is_cut: bool
-    failures: list[Failure]
+    failures: list[UnreadRepository]
 
 
 def ask(
     place: Place, heads: Iterable[FleetHead], question: Question, machine: Machine, user: UserSettings
-) -> Iterator[Answer | Failure]:
+) -> Iterator[Answer | UnreadRepository]:
     """Yield the answer of each branch, in their order, or why there is none."""
     found = list(heads)
     with shared_database(user) as shared:
@@ -87,7 +87,7 @@ class OpenedTogether(NamedTuple):
 
     connection: Connection
     branches: list[BranchParts]
-    failures: list[Failure]
+    failures: list[UnreadRepository]
 
 
 @contextlib.contextmanager
@@ -105,7 +105,7 @@ def opened_together(
     ``is_graph`` is that of ``open_branches``. Raises: ``ViewDamaged``; what the block raises.
     """
     with database.scratch_folder() as folder:
-        branches, failures = list[BranchParts](), list[Failure]()
+        branches, failures = list[BranchParts](), list[UnreadRepository]()
         for number, head in enumerate(progress.track(heads, len(heads), "repositories read", every=1)):
             own = Path(folder) / str(number)
             files.make_directory(RealFs(), own)

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from kbcore.clock import Clock
 from kbcore.config.fleet import OBJECT_STORES, place_fault
 from kbcore.errors import InvalidQuery, StorageError
-from kbcore.fleet.head import AGAIN, HEADS, MAX_HEAD_BYTES, Part
+from kbcore.fleet.head import AGAIN, HEADS, MAX_HEAD_BYTES, PartFile
 from kbcore.limits import MIB
 from kbcore.storage import files, lock
 from kbcore.storage.fs import Fs
@@ -257,7 +257,7 @@ def _sentence(error: Exception) -> str:
     return f"{said.rstrip('.')}."
 
 
-def read_part(place: Place, part: Part) -> bytes:
+def read_part(place: Place, part: PartFile) -> bytes:
     """Return the content of a part. Raises: ``StorageError`` where it is missing, or has other bytes."""
     length = place.size(part.path)
     data = place.read(part.path, MAX_PART_BYTES) if length == part.bytes else None

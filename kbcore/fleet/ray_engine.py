@@ -27,7 +27,7 @@ from kbcore.fleet.asking import Question
 from kbcore.fleet.head import FleetHead
 from kbcore.fleet.local import Answer, SqlAnswer
 from kbcore.fleet.place import Place
-from kbcore.fleet.reading import Failure, failure_of
+from kbcore.fleet.reading import UnreadRepository, failure_of
 from kbcore.limits import FLEET_SHARD, MIB
 from kbcore.storage.fs import RealFs
 from kbcore.store.pool import Machine
@@ -86,7 +86,7 @@ class RayEngine:
 
     def ask(
         self, place: Place, heads: Sequence[FleetHead], question: Question, user: UserSettings
-    ) -> Iterator[Answer | Failure]:
+    ) -> Iterator[Answer | UnreadRepository]:
         """Yield the answer of each branch, in their order, or why there is none.
 
         Raises: ``WorkersUnavailable`` where Ray itself fails.
@@ -101,7 +101,7 @@ class RayEngine:
         def begin(shard: Sequence[FleetHead]) -> tuple[Sequence[FleetHead], Any]:
             return shard, asking(place, shard, question, bounded)
 
-        def found() -> Iterator[Answer | Failure]:
+        def found() -> Iterator[Answer | UnreadRepository]:
             while left or begun:
                 while left and len(begun) < most_begun:
                     begun.append(begin(left.popleft()))
@@ -227,7 +227,7 @@ def _environment(added: dict[str, str]) -> Iterator[None]:
 
 def _ask_shard(
     place: Place, heads: Sequence[FleetHead], question: Question, user: UserSettings
-) -> list[Answer | Failure]:
+) -> list[Answer | UnreadRepository]:
     return list(local.ask(place, heads, question, _machine(), user))
 
 
@@ -245,5 +245,5 @@ def _machine() -> Machine:
     return Machine(RealFs(), SystemClock(), os.environ)
 
 
-def _unanswered(head: FleetHead) -> Failure:
+def _unanswered(head: FleetHead) -> UnreadRepository:
     return failure_of(head.repo, head.branch, WorkersUnavailable(_DIED.format(count=RETRIES + 1)))

@@ -32,7 +32,7 @@ from kbcore.view.parquet import KINDS, database_of_parts, open_parts
 from kbcore.view.view import View
 
 
-class Failure(msgspec.Struct, frozen=True):
+class UnreadRepository(msgspec.Struct, frozen=True):
     """A repository that could not be asked, and why: the others are asked all the same."""
 
     repo: str
@@ -42,23 +42,23 @@ class Failure(msgspec.Struct, frozen=True):
     hint: str
 
 
-class Selection(msgspec.Struct, frozen=True):
+class FleetSelection(msgspec.Struct, frozen=True):
     """The repositories and branches that are meant, as globs; without branches the default one of each repository."""
 
     repos: tuple[str, ...] = ()
     branch: str = ""
 
 
-class Found(msgspec.Struct, frozen=True):
+class SelectedHeads(msgspec.Struct, frozen=True):
     """The heads that a selection means, in the order of repositories and branches, and those that are unreadable."""
 
     heads: list[FleetHead]
-    failures: list[Failure]
+    failures: list[UnreadRepository]
 
 
-def find(place: Place, selection: Selection) -> Found:
+def find(place: Place, selection: FleetSelection) -> SelectedHeads:
     """Return the heads of a place that a selection means. Raises: ``StorageError`` where the place is unreadable."""
-    found, failures = list[FleetHead](), list[Failure]()
+    found, failures = list[FleetHead](), list[UnreadRepository]()
     for path in place.heads():
         repo, branch = heads.names_in(path)
         if not _is_meant(selection, repo, branch):
@@ -75,17 +75,17 @@ def find(place: Place, selection: Selection) -> Found:
         # A head that cannot be read may be that of the default branch: no other one is asked in its place.
         unclear = marked | {one.repo for one in failures}
         found = [one for one in found if one.is_default or one.repo not in unclear]
-    return Found(sorted(found, key=lambda one: (one.repo, one.branch)), failures)
+    return SelectedHeads(sorted(found, key=lambda one: (one.repo, one.branch)), failures)
 
 
-def _is_meant(selection: Selection, repo: str, branch: str) -> bool:
+def _is_meant(selection: FleetSelection, repo: str, branch: str) -> bool:
     is_repo = not selection.repos or any(fnmatchcase(repo, one) for one in selection.repos)
     return is_repo and (not selection.branch or fnmatchcase(branch, selection.branch))
 
 
-def failure_of(repo: str, branch: str, error: KBError) -> Failure:
+def failure_of(repo: str, branch: str, error: KBError) -> UnreadRepository:
     """Return why a repository could not be asked."""
-    return Failure(repo, branch, error.code, error.message, error.hint)
+    return UnreadRepository(repo, branch, error.code, error.message, error.hint)
 
 
 class ExportedSettings:

@@ -13,7 +13,7 @@ from kbcore.git.identity import IdCache, remove_id, write_id
 from kbcore.git.ownership import SharedModes, check_owner, find_own_repository
 from kbcore.git.reflog import BirthCache, birth_of, former_names, has_reflog, was_moved
 from kbcore.git.refs import (
-    Usage,
+    BranchUse,
     WorktreeHead,
     default_branch,
     is_branch,
@@ -30,6 +30,7 @@ __all__ = [
     "LOCAL_ENV_VARS",
     "BirthCache",
     "Blob",
+    "BranchUse",
     "HeadCache",
     "HeadState",
     "IdCache",
@@ -38,7 +39,6 @@ __all__ = [
     "RepositoryCache",
     "SharedModes",
     "Tree",
-    "Usage",
     "WorktreeHead",
     "birth_of",
     "check_owner",

@@ -109,7 +109,7 @@ def is_in_use(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
     return any(one.head.branch == branch for one in worktree_heads(repo, env))
 
 
-class Usage:
+class BranchUse:
     """The use of a branch, as ``is_in_use`` says, and later whether that may have changed."""
 
     def __init__(self, repo: Repository, env: Mapping[str, str], branch: str) -> None:

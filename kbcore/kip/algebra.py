@@ -55,7 +55,7 @@ class WalkJoin(msgspec.Struct, frozen=True):
     object_ids: tuple[str, ...] | None = None
 
 
-class Keep(msgspec.Struct, frozen=True):
+class KeepRows(msgspec.Struct, frozen=True):
     """Keep the rows for which a condition holds."""
 
     condition: Condition
@@ -82,4 +82,4 @@ class Also(msgspec.Struct, frozen=True):
     is_first: bool = False
 
 
-Step = MatchNode | MatchLink | WalkJoin | Keep | Without | Perhaps | Also
+Step = MatchNode | MatchLink | WalkJoin | KeepRows | Without | Perhaps | Also

@@ -19,9 +19,9 @@ from kbcore.kip.elements import link_json, node_json
 from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.names import TypeNames
 from kbcore.kip.paging import START_OVER, cursor_in, mark_of
-from kbcore.kip.run_statement import Viewed, ask, prepared, too_many
+from kbcore.kip.run_statement import StatementView, ask, prepared, too_many
 from kbcore.kip.sql.groups import solve
-from kbcore.kip.sql.projection import Cell, Selected, ValueSlice, select, select_variables
+from kbcore.kip.sql.projection import ProjectedCell, Selected, ValueSlice, select, select_variables
 from kbcore.kip.sql.statement import SqlStatement
 from kbcore.kip.steps import Translation
 from kbcore.model.schema import Schema
@@ -52,7 +52,7 @@ class FindAnswer(msgspec.Struct, frozen=True):
 
 
 def find(
-    view: Viewed,
+    view: StatementView,
     schema: Schema,
     query: s.FindCommand,
     *,
@@ -83,7 +83,7 @@ def find(
 
 
 def compiled(
-    view: Viewed,
+    view: StatementView,
     schema: Schema,
     query: s.FindCommand,
     at: int | None = None,
@@ -109,7 +109,7 @@ def compiled(
 
 
 def solutions(
-    view: Viewed,
+    view: StatementView,
     schema: Schema,
     group: s.ClauseGroup,
     variables: tuple[s.Variable, ...],
@@ -142,7 +142,7 @@ def solutions(
 
 
 def _narrowed(
-    view: Viewed,
+    view: StatementView,
     schema: Schema,
     steps: tuple[algebra.Step, ...],
     limits: KipLimits,
@@ -157,7 +157,7 @@ def _narrowed(
     return narrowing.narrowed(known, steps, lambda asked: ask(view, schema, asked, limits, tree=tree))
 
 
-def _begins(view: Viewed, query: s.FindCommand, at: int | None, now: str) -> tuple[int, int, str]:
+def _begins(view: StatementView, query: s.FindCommand, at: int | None, now: str) -> tuple[int, int, str]:
     """Return the seq that is answered for, how many rows went before, and the time that NOW() means on all pages."""
     seq, offset = view.seq if at is None else at, 0
     if query.cursor is not None:
@@ -177,7 +177,7 @@ def _begins(view: Viewed, query: s.FindCommand, at: int | None, now: str) -> tup
     return seq, offset, now
 
 
-def _cursor(view: Viewed, query: s.FindCommand, seq: int, offset: int, now: str) -> str:
+def _cursor(view: StatementView, query: s.FindCommand, seq: int, offset: int, now: str) -> str:
     overlay = view.overlay_mark if seq > view.recorded_seq else ""
     return cursors.encode(cursors.Cursor(mark_of(view.basis.store_id, query), seq, 0, str(offset), now, overlay))
 
@@ -192,7 +192,7 @@ def _shaped(rows: Sequence[_Row], selected: Selected, names: TypeNames) -> Any:
     return columns[0] if len(columns) == 1 else columns
 
 
-def _reader(cell: Cell, names: TypeNames) -> Callable[[_Row], Any]:
+def _reader(cell: ProjectedCell, names: TypeNames) -> Callable[[_Row], Any]:
     """Return what reads one expression out of a row."""
     at = cell.start
     if cell.shape in {"text", "count"}:
@@ -204,7 +204,7 @@ def _reader(cell: Cell, names: TypeNames) -> Callable[[_Row], Any]:
     return _element(cell, names)
 
 
-def _element(cell: Cell, names: TypeNames) -> Callable[[_Row], Any]:
+def _element(cell: ProjectedCell, names: TypeNames) -> Callable[[_Row], Any]:
     """Return what reads an element; one of several rows is made once."""
     at, width = cell.start, len(NODE)
     made: dict[str, Any] = {}

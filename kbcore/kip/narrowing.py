@@ -76,7 +76,7 @@ class _Group:
             before.append(frozenset(firm))
             if isinstance(step, algebra.Perhaps):
                 maybe_null |= _mentioned(step.steps) - firm
-            elif not isinstance(step, algebra.Without | algebra.Keep):
+            elif not isinstance(step, algebra.Without | algebra.KeepRows):
                 firm |= _mentioned([step])
         return before, frozenset(maybe_null)
 

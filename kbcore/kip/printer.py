@@ -176,7 +176,7 @@ def _matcher(matcher: s.Matcher) -> str:
     return f"{{{', '.join(f'{key}: {_text(text)}' for key, text in parts if text)}}}"
 
 
-def _triple(link: s.Triple | s.Fact | s.LinkId) -> str:
+def _triple(link: s.Triple | s.WrittenLink | s.LinkId) -> str:
     if isinstance(link, s.LinkId):
         return f"(id: {_text(link.id)})"
     return f"({_end(link.subject)}, {_predicate(link.predicate)}, {_end(link.object)})"

@@ -37,7 +37,7 @@ _MOST_UNKNOWN: Final = 5
 _NAMED: Final = "select distinct name from node where name in (select unnest($1::varchar[]))"
 
 
-class Viewed(Protocol):
+class StatementView(Protocol):
     """A view, at one seq."""
 
     @property
@@ -73,7 +73,7 @@ class Prepared(msgspec.Struct, frozen=True):
     known: CompileContext
 
 
-def prepared(view: Viewed, schema: Schema) -> Prepared:
+def prepared(view: StatementView, schema: Schema) -> Prepared:
     """Return a schema made ready, as long as it stays the same."""
     return view.once("kip", schema, _prepared)
 
@@ -89,7 +89,7 @@ def _prepared(schema: Schema) -> Prepared:
     return Prepared(made, CompileContext(schema, made.names, partly, frozenset(one.id for one in made.links)))
 
 
-def _hold(view: Viewed, schema: Schema) -> None:
+def _hold(view: StatementView, schema: Schema) -> None:
     """Load the vocabulary into the connection, and note in it what is stored now."""
     made = prepared(view, schema).vocabulary
     hidden = view.once("kip hidden", (view.seq, schema), lambda _: _stored(view, made))
@@ -101,7 +101,7 @@ def _hold(view: Viewed, schema: Schema) -> None:
         view.hold(table, {**columns, "is_hidden": "BOOLEAN"}, (schema, hidden), rows)
 
 
-def _stored(view: Viewed, made: Vocabulary) -> frozenset[str]:
+def _stored(view: StatementView, made: Vocabulary) -> frozenset[str]:
     """Return the ids of those elements of the vocabulary that are stored."""
     parts, ids = [], list[str]()
     for table, elements in (("node", made.nodes), ("link", made.links)):
@@ -191,7 +191,7 @@ def _may_be_id(names: TypeNames, matcher: s.Matcher) -> bool:
 
 
 def ask(
-    view: Viewed,
+    view: StatementView,
     schema: Schema,
     asked: tuple[str, list[Any]],
     limits: KipLimits,
@@ -221,7 +221,7 @@ def ask(
         raise _no_pattern(str(error), patterns[0].pattern.at) from error
 
 
-def _check_pattern(view: Viewed, test: s.TextTest) -> None:
+def _check_pattern(view: StatementView, test: s.TextTest) -> None:
     """Refuse a pattern that is written in the command and is none, whatever rows there are."""
     if isinstance(test.pattern, s.JsonValue) and isinstance(test.pattern.json, str):
         try:

@@ -70,7 +70,7 @@ class Translation:
             case s.LinkPattern(variable, triple):
                 yield from self._link(variable, triple, bound)
             case s.FilterClause(condition):
-                yield algebra.Keep(condition)
+                yield algebra.KeepRows(condition)
             case s.Not(group) | s.Optional(group):
                 shared = tuple(sorted(scoping.mentions(group) & bound.keys()))
                 steps, inner = self.steps(group, bound)

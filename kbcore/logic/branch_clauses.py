@@ -14,7 +14,7 @@ from kbcore.errors import NotFound
 from kbcore.logic.clauses import (
     CLAUSE,
     NO_RETRY,
-    Changed,
+    ChangedClauses,
     Clause,
     ClauseChange,
     Clauses,
@@ -125,7 +125,7 @@ class BranchClauses:
         found = sorted(map(_clause, view.rows(_THEN, [at])), key=_place)
         return Clauses(self._branch, at, tuple(found), max((one.order for one in found), default=0))
 
-    def change(self, plan: Plan, *, message: str = "", retry: RetryKey = NO_RETRY) -> Changed:
+    def change(self, plan: Plan, *, message: str = "", retry: RetryKey = NO_RETRY) -> ChangedClauses:
         """Carry out a plan as one record.
 
         Raises: as ``check``; ``InvalidChangeset`` for an id that cannot be one; what ``plan`` raises; as
@@ -168,16 +168,16 @@ class BranchClauses:
         )
         if outcome.duplicate:
             return self._changed_before(outcome)
-        return Changed(
+        return ChangedClauses(
             self._branch, outcome.seq, tuple(ids), tuple(asked.removed), outcome.applied, warnings=outcome.warnings
         )
 
-    def _changed_before(self, first: Outcome) -> Changed:
+    def _changed_before(self, first: Outcome) -> ChangedClauses:
         """Return what a change did that was made before. Raises: ``HistoryPruned``."""
         created, deleted = frozenset(first.created), frozenset(first.deleted)
         ids = tuple(one.id for one in self.read(first.seq).clauses if one.id in created) if created else ()
         removed = tuple(one.id for one in self.read(first.seq - 1).clauses if one.id in deleted) if deleted else ()
-        return Changed(self._branch, first.seq, ids, removed, is_written=True, is_duplicate=True)
+        return ChangedClauses(self._branch, first.seq, ids, removed, is_written=True, is_duplicate=True)
 
 
 def _mark(basis: BaseStamp) -> tuple[str, int, str]:

@@ -84,7 +84,7 @@ class ClauseChange(msgspec.Struct, frozen=True):
     removed: Sequence[str] = ()
 
 
-class Changed(msgspec.Struct, frozen=True):
+class ChangedClauses(msgspec.Struct, frozen=True):
     """The result of a change: the seq after it, and the ids of the clauses that were added, in the order of the plan.
 
     ``is_written`` is false where the change was empty.
@@ -118,7 +118,7 @@ class ClauseStore(Protocol):
     def read(self, at: int | None = None) -> Clauses:
         """Return the clauses as of a seq, None for now."""
 
-    def change(self, plan: Plan, *, message: str = "", retry: RetryKey = NO_RETRY) -> Changed:
+    def change(self, plan: Plan, *, message: str = "", retry: RetryKey = NO_RETRY) -> ChangedClauses:
         """Carry out a plan in one step, once for each id of ``retry``; ``message`` says why.
 
         Raises: as ``check``, and what ``plan`` raises; ``ChangesetIdReused`` for an id of another change.

@@ -8,7 +8,7 @@ import msgspec
 
 from kbcore.logic.clauses import (
     MARK,
-    Changed,
+    ChangedClauses,
     Clause,
     ClauseChange,
     Clauses,
@@ -66,17 +66,19 @@ def files(clauses: Clauses) -> list[ImportedFile]:
     return [*found.values()]
 
 
-def remove_file(store: ClauseStore, file: str) -> tuple[Changed, int]:
+def remove_file(store: ClauseStore, file: str) -> tuple[ChangedClauses, int]:
     """Remove what came from a file, as one record; return it and the number of clauses. Raises: as ``change``."""
     return _remove(store, f"Unimport {file}", lambda clauses: (one for one in clauses.clauses if one.file == file))
 
 
-def reset(store: ClauseStore) -> tuple[Changed, int]:
+def reset(store: ClauseStore) -> tuple[ChangedClauses, int]:
     """Remove everything, as one record; return it and the number of clauses. Raises: as ``change``."""
     return _remove(store, "Reset the workspace", lambda clauses: clauses.clauses)
 
 
-def _remove(store: ClauseStore, message: str, chosen: Callable[[Clauses], Iterable[Clause]]) -> tuple[Changed, int]:
+def _remove(
+    store: ClauseStore, message: str, chosen: Callable[[Clauses], Iterable[Clause]]
+) -> tuple[ChangedClauses, int]:
     removed = 0
 
     def plan(clauses: Clauses) -> ClauseChange:

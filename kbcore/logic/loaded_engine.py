@@ -18,7 +18,7 @@ from kbcore.logic.engine.terms import atom, listed
 from kbcore.logic.findings import reason
 from kbcore.logic.graph_facts import GraphChange, GraphState, all_facts, changed_facts, state_of
 from kbcore.logic.nesting import TOO_DEEP, deep_clauses
-from kbcore.logic.source import Source
+from kbcore.logic.source import BranchSource
 from kbcore.text.wording import pluralize
 from kbcore.view.view import View
 
@@ -77,7 +77,7 @@ class LoadedEngine:
         self.held_back = {}
         self._edge_types = frozenset()
 
-    def follow(self, source: Source) -> EngineProcess:
+    def follow(self, source: BranchSource) -> EngineProcess:
         """Return an engine that holds the clauses of a source as they are now. Raises: ``EngineEnded``."""
         if source.key != self._key:
             if self._key:
@@ -145,14 +145,14 @@ class LoadedEngine:
         self._shown = clauses
         return engine
 
-    def _declare_edges(self, engine: EngineProcess, source: Source) -> None:
+    def _declare_edges(self, engine: EngineProcess, source: BranchSource) -> None:
         """Define a predicate for each type of edges, after the clauses: a name that they define stays theirs."""
         types = frozenset(source.edge_types)
         if not types <= self._edge_types:
             engine.command(f"edges({listed(map(atom, sorted(types)))}).\n", time_limit_s=LOAD_LIMIT_S)
             self._edge_types |= types
 
-    def _update_graph(self, engine: EngineProcess, source: Source) -> None:
+    def _update_graph(self, engine: EngineProcess, source: BranchSource) -> None:
         """Send what changed of the graph, where the engine has loaded it."""
         before = self._graph
         if before is None or source.at is not None:
@@ -173,7 +173,7 @@ class LoadedEngine:
         engine.command([f"graph({listed(change.removed)},{len(facts)}).\n", *facts], time_limit_s=LOAD_LIMIT_S)
         self._graph = now
 
-    def facts_of(self, source: Source) -> Callable[[], Iterable[str]]:
+    def facts_of(self, source: BranchSource) -> Callable[[], Iterable[str]]:
         """Return what makes the facts of the graph, for an engine that asks for them."""
 
         def facts() -> Iterable[str]:

@@ -14,7 +14,7 @@ from kbcore.view.view import View
 T = TypeVar("T")
 
 
-class Source(msgspec.Struct, frozen=True):
+class BranchSource(msgspec.Struct, frozen=True):
     """A branch as one request sees it.
 
     ``clauses`` are those of the branch, or of the process; ``read_view`` returns what a function makes of a view of the

@@ -35,7 +35,7 @@ class Roots(msgspec.Struct, frozen=True):
     folders: tuple[Path, ...]
 
 
-class ImportedFile(msgspec.Struct, frozen=True):
+class FileToImport(msgspec.Struct, frozen=True):
     """A file: its name in records, its absolute path, and its text."""
 
     name: str
@@ -87,7 +87,7 @@ def recorded_name(roots: Roots, recorded: Collection[str], *given: str) -> str |
     return next(found, None)
 
 
-def read_file(roots: Roots, given: str) -> ImportedFile:
+def read_file(roots: Roots, given: str) -> FileToImport:
     """Return a file that may be read.
 
     Raises: ``PrologFailed`` of the kinds ``file_path_violation``, ``file_not_found``, ``is_directory``,
@@ -116,7 +116,7 @@ def read_file(roots: Roots, given: str) -> ImportedFile:
     finally:
         os.close(descriptor)
     try:
-        return ImportedFile(name, path, data.decode("utf-8-sig"))
+        return FileToImport(name, path, data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise _failed("encoding", f"{_shown(name)} is not UTF-8 (line {line}).", "Save it as UTF-8.") from error

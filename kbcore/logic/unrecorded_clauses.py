@@ -11,7 +11,7 @@ from kbcore.clock import Clock, epoch_ms
 from kbcore.errors import InvalidQuery
 from kbcore.logic.clauses import (
     NO_RETRY,
-    Changed,
+    ChangedClauses,
     Clause,
     Clauses,
     ClauseStore,
@@ -46,7 +46,7 @@ class SessionClauses:
         *,
         message: str = "",
         retry: RetryKey = NO_RETRY,
-    ) -> Changed:
+    ) -> ChangedClauses:
         """Carry out a plan. Raises: as ``check``; what ``plan`` raises; ``InvalidQuery`` for an id."""
         if retry.changeset_id:
             message = "The workspace of this session has no records, and knows no `changeset_id`."
@@ -56,7 +56,7 @@ class SessionClauses:
             asked = plan(now)
             check(now, asked, self.most)
             if not (asked.added or asked.removed):
-                return Changed("", now.seq)
+                return ChangedClauses("", now.seq)
             taken, removed = {one.id for one in now.clauses}, frozenset(asked.removed)
             ids = new_ids(len(asked.added), taken.intersection)
             at_ms = epoch_ms(self._clock.now())
@@ -67,7 +67,7 @@ class SessionClauses:
             kept = [one for one in now.clauses if one.id not in removed]
             last = now.last_order + len(added)
             self._now = msgspec.structs.replace(now, seq=now.seq + 1, clauses=(*kept, *added), last_order=last)
-            return Changed("", self._now.seq, tuple(ids), tuple(asked.removed), is_written=True)
+            return ChangedClauses("", self._now.seq, tuple(ids), tuple(asked.removed), is_written=True)
 
 
 def numbered(clauses: Sequence[NewClause]) -> tuple[Clause, ...]:
@@ -98,6 +98,6 @@ class RunClauses:
             self._last = recorded, both
         return self._last[1]
 
-    def change(self, plan: Plan, *, message: str = "", retry: RetryKey = NO_RETRY) -> Changed:
+    def change(self, plan: Plan, *, message: str = "", retry: RetryKey = NO_RETRY) -> ChangedClauses:
         """Carry out a plan on the clauses of the store alone. Raises: as the store."""
         return self.recorded.change(plan, message=message, retry=retry)

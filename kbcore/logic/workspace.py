@@ -19,14 +19,14 @@ import msgspec
 from kbcore.errors import KBError, PrologFailed
 from kbcore.errors.remedies import by_front_end, kb, shell
 from kbcore.limits import MAX_CLAUSE_CHARS, MAX_ENGINE_BYTES, MAX_PROBLEMS, MIB
-from kbcore.logic.clauses import NO_RETRY, Changed, Clause, ClauseChange, Clauses, NewClause, Plan, RetryKey
+from kbcore.logic.clauses import NO_RETRY, ChangedClauses, Clause, ClauseChange, Clauses, NewClause, Plan, RetryKey
 from kbcore.logic.engine import EngineEnded, Engines, Launch, available
 from kbcore.logic.engine.libraries import NO_LIBRARIES, Libraries
 from kbcore.logic.engine.terms import listed, string
 from kbcore.logic.findings import NEST_LESS, near_predicates, reason, remedy
 from kbcore.logic.loaded_engine import LOAD_LIMIT_S, LoadedEngine, is_library
 from kbcore.logic.nesting import TOO_DEEP, deep_clauses, without
-from kbcore.logic.source import Source
+from kbcore.logic.source import BranchSource
 from kbcore.model.request_reader import kind_of
 from kbcore.text.escaping import escape_controls
 from kbcore.text.prolog_tokens import without_script_line
@@ -60,7 +60,7 @@ class ClauseOutcomes(msgspec.Struct, frozen=True):
     """The outcome of each clause of a request, in the order of the input, and the record of it."""
 
     outcomes: tuple[ClauseOutcome, ...]
-    changed: Changed
+    changed: ChangedClauses
 
     @property
     def succeeded(self) -> int:
@@ -74,7 +74,7 @@ class FileOutcome(msgspec.Struct, frozen=True):
     status: Literal["success", "partial", "failed"]
     added: int
     errors: tuple[tuple[int, str], ...]
-    changed: Changed
+    changed: ChangedClauses
 
 
 class ParsedClause(msgspec.Struct, frozen=True):
@@ -138,7 +138,7 @@ class PrologWorkspace:
 
     # Clauses
 
-    def assert_clauses(self, source: Source, texts: Sequence[Any], changeset_id: str = "") -> ClauseOutcomes:
+    def assert_clauses(self, source: BranchSource, texts: Sequence[Any], changeset_id: str = "") -> ClauseOutcomes:
         """Add the clauses of texts, as one record; a text may hold several. It is done once for an id.
 
         Raises: ``PrologUnavailable``; ``PrologFailed``; as ``ClauseStore.change``.
@@ -157,7 +157,7 @@ class PrologWorkspace:
             )
             return ClauseOutcomes(outcomes, changed)
 
-    def retract_clauses(self, source: Source, texts: Sequence[Any], changeset_id: str = "") -> ClauseOutcomes:
+    def retract_clauses(self, source: BranchSource, texts: Sequence[Any], changeset_id: str = "") -> ClauseOutcomes:
         """Remove for each clause of the texts the first that is a variant of it, all as one record.
 
         Raises: as ``assert_clauses``.
@@ -181,7 +181,7 @@ class PrologWorkspace:
             outcomes = tuple(_retracted(item, found) for item, found in zip(items, matched, strict=True))
             return ClauseOutcomes(outcomes, changed)
 
-    def _other_keys(self, source: Source, items: Sequence[ParsedClause]) -> dict[str, str]:
+    def _other_keys(self, source: BranchSource, items: Sequence[ParsedClause]) -> dict[str, str]:
         """Return by id the key of the text of each clause that may be meant and whose record has another key.
 
         A record that was written without an engine may have any key. Where too few records have the key that is meant,
@@ -196,14 +196,14 @@ class PrologWorkspace:
         alike = frozenset(self._request(source, f"alike({lacking}).\n", limit_s=LOAD_LIMIT_S)["ids"])
         return keys | self._keys_of(source, (one for one in clauses if one.id in alike))
 
-    def _keys_of(self, source: Source, clauses: Iterable[Clause]) -> dict[str, str]:
+    def _keys_of(self, source: BranchSource, clauses: Iterable[Clause]) -> dict[str, str]:
         """Return by id the key of the text of each clause whose record has another one, "" for one without."""
         given = [*clauses]
         parsed = self._parsed(source, [one.text for one in given], "unchecked") if given else []
         keys = [read[0].key if len(read) == 1 else "" for read in parsed]
         return {one.id: key for one, key in zip(given, keys, strict=True) if key != one.key}
 
-    def import_file(self, source: Source, file: str, text: str) -> FileOutcome:
+    def import_file(self, source: BranchSource, file: str, text: str) -> FileOutcome:
         """Add the clauses of a file, as one record, which also says that the file was imported.
 
         Raises: as ``assert_clauses``; ``PrologFailed`` of the kind ``already_imported``.
@@ -226,8 +226,8 @@ class PrologWorkspace:
             return FileOutcome(status, len(taken), errors, changed)
 
     def _change(
-        self, source: Source, plan: Plan, message: str, added: Sequence[NewClause], retry: RetryKey = NO_RETRY
-    ) -> Changed:
+        self, source: BranchSource, plan: Plan, message: str, added: Sequence[NewClause], retry: RetryKey = NO_RETRY
+    ) -> ChangedClauses:
         """Carry out a plan that adds clauses, for which the engine has loaded the libraries that they name."""
         try:
             return source.clauses.change(plan, message=message, retry=retry)
@@ -237,7 +237,7 @@ class PrologWorkspace:
             raise
 
     def clauses_of_file(
-        self, source: Source, file: str, text: str
+        self, source: BranchSource, file: str, text: str
     ) -> tuple[list[NewClause], tuple[tuple[int, str], ...]]:
         """Return the clauses of a file, and the lines that cannot be taken, with the reason. Nothing is added.
 
@@ -247,24 +247,24 @@ class PrologWorkspace:
         errors = tuple((one.line, one.error) for one in items if one.error)
         return [_new(one, file=file) for one in items if not one.error], errors
 
-    def parse(self, source: Source, text: str, checks: Checks) -> list[ParsedClause]:
+    def parse(self, source: BranchSource, text: str, checks: Checks) -> list[ParsedClause]:
         """Return the clauses or goals of a text, in their order. Raises: as ``clauses_of_file``."""
         with self._gate:
             [items] = self._parsed(source, [text], checks)
             return items
 
-    def known_names(self, source: Source) -> list[str]:
+    def known_names(self, source: BranchSource) -> list[str]:
         """Return all predicates that a goal may call, as ``name/arity``. Raises: as ``clauses_of_file``."""
         with self._gate:
             known = self._known(source)
             return sorted({*known["own"], *known["others"]})
 
-    def _known(self, source: Source) -> dict[str, Any]:
+    def _known(self, source: BranchSource) -> dict[str, Any]:
         return self._request(source, "known.\n", limit_s=LOAD_LIMIT_S)
 
     # Queries
 
-    def start_query(self, source: Source, text: str, mode: Mode) -> None:
+    def start_query(self, source: BranchSource, text: str, mode: Mode) -> None:
         """Close the query that is open, and open another one.
 
         Raises: ``PrologUnavailable``; ``PrologFailed`` for a text that is no query, or one that is refused: no query is
@@ -279,7 +279,7 @@ class PrologWorkspace:
             self._request(source, f"query({string(text)}, {mode}).\n")
             self._has_query = True
 
-    def next_answer(self, source: Source) -> dict[str, Any]:
+    def next_answer(self, source: BranchSource) -> dict[str, Any]:
         """Return the next answer: ``status`` is "success" or "done".
 
         Raises: ``PrologUnavailable``; ``PrologFailed``: no query is open, it was lost, or it ended by an error, after
@@ -341,7 +341,7 @@ class PrologWorkspace:
 
     # The engine
 
-    def _request(self, source: Source, request: str, *, limit_s: float = 0) -> dict[str, Any]:
+    def _request(self, source: BranchSource, request: str, *, limit_s: float = 0) -> dict[str, Any]:
         """Return the reply of an engine that holds what a source has now; a dead engine is replaced once.
 
         Raises: ``PrologUnavailable``; ``PrologFailed`` for a reply that is an error, and for an engine that ended.
@@ -361,7 +361,7 @@ class PrologWorkspace:
             raise self._error(source, reply)
         return reply
 
-    def _error(self, source: Source, reply: Mapping[str, Any]) -> PrologFailed:
+    def _error(self, source: BranchSource, reply: Mapping[str, Any]) -> PrologFailed:
         hint = remedy(reply)
         if reply["kind"] == "unknown_predicate":
             hint = near_predicates(reply["name"], self._known(source))
@@ -372,7 +372,7 @@ class PrologWorkspace:
 
     # Reading clauses
 
-    def _items(self, source: Source, texts: Sequence[Any], checks: Checks) -> list[ParsedClause]:
+    def _items(self, source: BranchSource, texts: Sequence[Any], checks: Checks) -> list[ParsedClause]:
         """Return the clauses of the texts of a request, in their order; what is no text is one item with an error."""
         found: list[list[ParsedClause]] = [_unusable(text) for text in texts]
         usable = [at for at, items in enumerate(found) if not items]
@@ -380,7 +380,7 @@ class PrologWorkspace:
             found[at] = items or [_no_clause(texts[at])]
         return [item for items in found for item in items]
 
-    def _parsed(self, source: Source, texts: Sequence[str], checks: Checks) -> list[list[ParsedClause]]:
+    def _parsed(self, source: BranchSource, texts: Sequence[str], checks: Checks) -> list[list[ParsedClause]]:
         deep = [deep_clauses(text) for text in texts]
         readable = (string(without(text, clauses)) for text, clauses in zip(texts, deep, strict=True))
         reply = self._request(source, f"parse({listed(readable)}, {checks}).\n", limit_s=LOAD_LIMIT_S)
@@ -492,7 +492,7 @@ def _first_variants(
     return [next(left[one.key], None) if one.key else None for one in items]
 
 
-def _added_before(items: Sequence[ParsedClause], source: Source, changed: Changed) -> ClauseOutcomes:
+def _added_before(items: Sequence[ParsedClause], source: BranchSource, changed: ChangedClauses) -> ClauseOutcomes:
     """Return the outcome of each clause of a change that was made before: those of its record were added."""
     added = frozenset(changed.ids)
     left = [one for one in source.clauses.read(changed.seq).clauses if one.id in added]

@@ -23,7 +23,7 @@ from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change
 from kbcore.model.claims.change_file import ReadChanges
 from kbcore.model.redaction.changes import holders_in, without_claims
-from kbcore.model.redaction.target import Target
+from kbcore.model.redaction.target import RedactionTarget
 from kbcore.model.redaction.texts import texts_of
 from kbcore.storage import files
 from kbcore.storage.replacing import remove_files
@@ -74,7 +74,7 @@ Decoded = dict[tuple[str, bytes], ReadChanges]
 """The changes of files, by path and content: what was decoded once, of whatever worktree or index, is not again."""
 
 
-def find_change_files(workspace: Workspace, target: Target) -> RedactedFiles:
+def find_change_files(workspace: Workspace, target: RedactionTarget) -> RedactedFiles:
     """Return the change files that hold it, and what cannot be taken out of them. Writes nothing."""
     found, decoded = RedactedFiles(), Decoded()
     for root in _roots(workspace):
@@ -84,7 +84,7 @@ def find_change_files(workspace: Workspace, target: Target) -> RedactedFiles:
     return found
 
 
-def find_holders(workspace: Workspace, target: Target, decoded: Decoded) -> set[str]:
+def find_holders(workspace: Workspace, target: RedactionTarget, decoded: Decoded) -> set[str]:
     """Return the entities of which change files state a value that is taken out; ``decoded`` gets what these hold."""
     found = set[str]()
     for root in _roots(workspace):
@@ -102,7 +102,7 @@ def copies_of(workspace: Workspace, id_: str) -> list[Change]:
     return [change for path, data in held for change in _changes_in(path, data, decoded).changes if change.id == id_]
 
 
-def redact_change_files(workspace: Workspace, target: Target, decoded: Decoded) -> RedactedFiles:
+def redact_change_files(workspace: Workspace, target: RedactionTarget, decoded: Decoded) -> RedactedFiles:
     """Write packs in the place of the change files that hold it, and stage that where the index has such files.
 
     ``decoded`` has what was decoded before. What cannot be done is named. Each step can be repeated: old files go last,
@@ -179,7 +179,7 @@ def _changes_in(path: str, data: bytes | str, decoded: Decoded) -> ReadChanges:
     return decoded[path, data]
 
 
-def _look(workspace: Workspace, root: Path, target: Target, decoded: Decoded) -> _Found:
+def _look(workspace: Workspace, root: Path, target: RedactionTarget, decoded: Decoded) -> _Found:
     redacted, places, left = _without(_files(workspace, root), target, decoded)
     staged, staged_left, failed = dict[str, tuple[Change, ...]](), dict[str, str](), tuple[str, ...]()
     try:
@@ -192,7 +192,7 @@ def _look(workspace: Workspace, root: Path, target: Target, decoded: Decoded) ->
 
 
 def _without(
-    held: Iterable[_File], target: Target, decoded: Decoded
+    held: Iterable[_File], target: RedactionTarget, decoded: Decoded
 ) -> tuple[dict[str, tuple[Change, ...]], dict[str, str], dict[str, str]]:
     """Return the files that hold it with their changes without it, which file has a change, and what stays, by path."""
     redacted, places, left = dict[str, tuple[Change, ...]](), dict[str, str](), dict[str, str]()
@@ -269,12 +269,12 @@ def _stage(workspace: Workspace, root: Path, found: _Found, new: Mapping[str, by
     return sorted(contents)
 
 
-def _keeps(change: Change, target: Target) -> bool:
+def _keeps(change: Change, target: RedactionTarget) -> bool:
     """Tell whether a change holds it in a place that its id is taken of as it is."""
     return _is_in(target, msgspec.json.encode(change).decode()) or any(
         _is_in(target, text) for text in texts_of(msgspec.to_builtins(change))
     )
 
 
-def _is_in(target: Target, text: str) -> bool:
+def _is_in(target: RedactionTarget, text: str) -> bool:
     return target.matches is not None and target.matches.search(text) is not None

@@ -21,8 +21,8 @@ from kbcore.model import canonical
 from kbcore.model.claims.change import REDACTED, Change, RedactedField, SetField, UnsetField, key_of_field
 from kbcore.model.claims.derived import may_be_change
 from kbcore.model.record import REDACTION, RedactedRecord, Redaction
-from kbcore.model.redaction.redactor import Place, Redactor
-from kbcore.model.redaction.target import Target
+from kbcore.model.redaction.redactor import RedactedPlace, Redactor
+from kbcore.model.redaction.target import RedactionTarget
 from kbcore.model.state import State
 from kbcore.storage import files, quarantine, recovery, redacting, scan, snapshot
 from kbcore.storage.fs import Fs
@@ -43,10 +43,10 @@ _ESCAPED: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-class Survey:
+class StoreSurvey:
     """The holders of the target in one store, as of one head."""
 
-    def __init__(self, fs: Fs, directory: Path, of: Head, target: Target) -> None:
+    def __init__(self, fs: Fs, directory: Path, of: Head, target: RedactionTarget) -> None:
         """Raises: ``InvalidQuery`` where a pattern is part of a name; what reading the store raises."""
         self._fs = fs
         self._directory = directory
@@ -54,7 +54,7 @@ class Survey:
         self._target = target
         self._is_of_records = bool(target.seqs or target.changes)
         self.redactor = Redactor(target)
-        self.records: dict[int, list[Place]] = {}
+        self.records: dict[int, list[RedactedPlace]] = {}
         """The changed places of each record that would be changed."""
         self.bases: tuple[int, ...] = ()
         """The snapshots of what pruned or missing records led to, of which facts would be changed."""
@@ -201,12 +201,12 @@ class Survey:
 
 
 def redact(
-    workspace: Workspace, directory: Path, writer: Writer, survey: Survey, author: Author, *, is_shared: bool
+    workspace: Workspace, directory: Path, writer: Writer, survey: StoreSurvey, author: Author, *, is_shared: bool
 ) -> tuple[Head, int, tuple[str, ...]]:
     """Take it out of a store; return its new head, how many records were changed, and what could not be removed yet.
 
-    Raises: as ``Survey.write_again``: the old head counts; ``CommitUncertain``: the old head or the new one counts, and
-    giving the command again is safe.
+    Raises: as ``StoreSurvey.write_again``: the old head counts; ``CommitUncertain``: the old head or the new one
+    counts, and giving the command again is safe.
     """
     fs, of, left = workspace.machine.fs, writer.head, list[str]()
     redacting.remove_unfinished(fs, directory, of)
@@ -225,7 +225,7 @@ def redact(
 
 def names_in(fs: Fs, directory: Path, of: Head) -> Redactor:
     """Return what has seen the ids of all entities of a store, and the former ids of each."""
-    names = Redactor(Target())
+    names = Redactor(RedactionTarget())
     for base in _bases(of):
         names.facts(snapshot.read(fs, directory, of, base))
     for entry in scan.scan(fs, directory, of):

@@ -18,7 +18,7 @@ from kbcore.git import blobs
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change
 from kbcore.model.redaction.changes import without_claims
-from kbcore.model.redaction.target import Target
+from kbcore.model.redaction.target import RedactionTarget
 from kbcore.store.workspace import Workspace
 from kbcore.text.wording import pluralize, some_of
 
@@ -49,7 +49,7 @@ class Tips(msgspec.Struct, frozen=True):
         """Every change of every file."""
         return (change for changes in self.contents.values() for change in changes)
 
-    def sentences(self, target: Target) -> tuple[str, ...]:
+    def sentences(self, target: RedactionTarget) -> tuple[str, ...]:
         """Return, a sentence each, which branches that are in no worktree hold it."""
         holding = {
             name

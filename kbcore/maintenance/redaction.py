@@ -17,7 +17,7 @@ import msgspec
 from kbcore.errors import InvalidQuery, KBError, NotFound
 from kbcore.errors.remedies import kb
 from kbcore.maintenance import redacted_files, redacted_store, redacted_tips, redaction_elsewhere
-from kbcore.maintenance.redacted_store import Survey
+from kbcore.maintenance.redacted_store import StoreSurvey
 from kbcore.maintenance.redaction_preview import (
     CloneStore,
     ResolvedTarget,
@@ -162,11 +162,11 @@ def _look_through(
     of.
     """
     fs = workspace.machine.fs
-    holders, surveys = redacted_files.find_holders(workspace, asked.target_in_files(), decoded), list[Survey]()
+    holders, surveys = redacted_files.find_holders(workspace, asked.target_in_files(), decoded), list[StoreSurvey]()
     for store in stores_of(workspace):
         try:
             of = head.read(fs, store.directory)
-            found = Survey(fs, store.directory, of, asked.target_in(fs, store.directory, of))
+            found = StoreSurvey(fs, store.directory, of, asked.target_in(fs, store.directory, of))
         except InvalidQuery:
             raise
         except KBError:  # it is named when it is redacted
@@ -211,7 +211,7 @@ def _redact_store(
         of = writer.head
         if witness is not None:
             witness.refuse(of)
-        found = Survey(fs, directory, of, asked.target_in(fs, directory, of))
+        found = StoreSurvey(fs, directory, of, asked.target_in(fs, directory, of))
         sources |= documents_of(found.redactor, asked.wanted)
         if found.is_empty:
             return None

@@ -8,7 +8,7 @@ from typing import Final
 from kbcore.errors.remedies import Command, shell
 from kbcore.extract.changes import is_change_file
 from kbcore.git import worktree_content
-from kbcore.model.redaction.target import Target
+from kbcore.model.redaction.target import RedactionTarget
 from kbcore.store import backup_refs
 from kbcore.store.kb_folder import KB, is_folder, is_used
 from kbcore.store.workspace import Workspace
@@ -27,7 +27,7 @@ _MORE: Final = (
 )
 
 
-def places(workspace: Workspace, target: Target, sources: Iterable[str], is_found: bool) -> tuple[str, ...]:
+def places(workspace: Workspace, target: RedactionTarget, sources: Iterable[str], is_found: bool) -> tuple[str, ...]:
     """Return, a sentence each, what holds it and is not changed, and what may hold it."""
     said = [*_documents(workspace, target, sources)]
     if is_found or said:
@@ -77,7 +77,7 @@ def _unused_stores(workspace: Workspace) -> Iterator[str]:
             yield f"{folder} has stores that are not in use, and they may hold it: keep none that is not needed."
 
 
-def _documents(workspace: Workspace, target: Target, sources: Iterable[str]) -> Iterator[str]:
+def _documents(workspace: Workspace, target: RedactionTarget, sources: Iterable[str]) -> Iterator[str]:
     """Yield a sentence on the documents of the worktree that hold it: the next sync would record it again."""
     root, found = workspace.repo.worktree, []
     names = {*sources, *_SETTINGS} if target.matches else {*sources}

@@ -16,12 +16,12 @@ import msgspec
 from kbcore.errors import InvalidQuery, KBError, NotFound
 from kbcore.errors.remedies import kb, shell
 from kbcore.maintenance import redacted_files, redacted_store, redacted_tips, redaction_elsewhere
-from kbcore.maintenance.redacted_store import Survey
+from kbcore.maintenance.redacted_store import StoreSurvey
 from kbcore.model.claims.change import ID_CHARS, MESSAGE, REDACTED
 from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS
 from kbcore.model.redaction.changes import without
 from kbcore.model.redaction.redactor import Redactor
-from kbcore.model.redaction.target import Target, commands, names_of, pattern_of
+from kbcore.model.redaction.target import RedactionTarget, commands, names_of, pattern_of
 from kbcore.process import interrupting
 from kbcore.storage import head, layout, scan
 from kbcore.storage.fs import Fs
@@ -115,34 +115,34 @@ class ResolvedTarget(msgspec.Struct, frozen=True):
     names: frozenset[str] = frozenset()
     """The ids that the entity has or had in any store: each store and each change file may name it by any of them."""
     holders: frozenset[str] = frozenset()
-    """The entities that hold it in any store or change file (``Target``)."""
+    """The entities that hold it in any store or change file (``RedactionTarget``)."""
 
-    def target_in(self, fs: Fs, directory: Path, of: Head) -> Target:
+    def target_in(self, fs: Fs, directory: Path, of: Head) -> RedactionTarget:
         """Return what is to be taken out of one store."""
         wanted = self.wanted
         fields = _names_of_fields(wanted)
         if wanted.kind == "pattern":
             return self._of_pattern()
         if wanted.kind == "entity":
-            return Target(ids=self.names, fields=fields, holders=self.holders)
+            return RedactionTarget(ids=self.names, fields=fields, holders=self.holders)
         is_there = self.record is not None and self.record == _name_of(fs, directory, of, self.record[1])
         if is_there or not self.changes:
             seqs = frozenset([wanted.seq] if is_there else [])
         else:
             seqs = redacted_store.seqs_of(fs, directory, of, self.changes)
-        return Target(seqs=seqs, fields=fields, changes=self.changes, holders=self.holders)
+        return RedactionTarget(seqs=seqs, fields=fields, changes=self.changes, holders=self.holders)
 
-    def target_in_files(self) -> Target:
+    def target_in_files(self) -> RedactionTarget:
         """Return what is to be taken out of change files: they do not know the seqs of records."""
         if self.wanted.kind == "pattern":
             return self._of_pattern()
         fields = _names_of_fields(self.wanted)
-        return Target(ids=self.names, fields=fields, changes=self.changes, holders=self.holders)
+        return RedactionTarget(ids=self.names, fields=fields, changes=self.changes, holders=self.holders)
 
-    def _of_pattern(self) -> Target:
+    def _of_pattern(self) -> RedactionTarget:
         wanted = self.wanted
         matches = pattern_of(wanted.text, is_regex=wanted.is_regex)
-        return Target(matches=matches, takes_names=wanted.takes_names, holders=self.holders)
+        return RedactionTarget(matches=matches, takes_names=wanted.takes_names, holders=self.holders)
 
 
 class _Stamps(msgspec.Struct, frozen=True):
@@ -205,7 +205,7 @@ def preview(workspace: Workspace, branch: str, wanted: Wanted) -> Preview:
     what reading the named store raises.
     """
     asked = resolve(workspace, branch, wanted)
-    found, surveys, sources = list[FoundStore](), list[Survey](), set[str]()
+    found, surveys, sources = list[FoundStore](), list[StoreSurvey](), set[str]()
     for store in stores_of(workspace):
         try:
             one, survey = _look(workspace, store, asked)
@@ -302,10 +302,10 @@ def _names_of_fields(wanted: Wanted) -> frozenset[str]:
     return frozenset(found)
 
 
-def _look(workspace: Workspace, store: CloneStore, asked: ResolvedTarget) -> tuple[FoundStore | None, Survey]:
+def _look(workspace: Workspace, store: CloneStore, asked: ResolvedTarget) -> tuple[FoundStore | None, StoreSurvey]:
     fs, directory = workspace.machine.fs, store.directory
     of = head.read(fs, directory)
-    found = Survey(fs, directory, of, asked.target_in(fs, directory, of))
+    found = StoreSurvey(fs, directory, of, asked.target_in(fs, directory, of))
     if found.is_empty:
         return None, found
     records = tuple(
@@ -315,7 +315,7 @@ def _look(workspace: Workspace, store: CloneStore, asked: ResolvedTarget) -> tup
     return FoundStore(store.branch, store.place, *shown), found
 
 
-def refuse_kept(workspace: Workspace, surveys: Collection[Survey]) -> bool:
+def refuse_kept(workspace: Workspace, surveys: Collection[StoreSurvey]) -> bool:
     """Refuse what no store can lose; return whether changes of any store are known elsewhere, and keep their ids.
 
     Raises: ``InvalidQuery`` for a pattern that is in what the id of a change is taken of.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kbcore.errors import FormatTooNew
-from kbcore.model.graph import Link, Node, SourceFile
+from kbcore.model.graph import Link, Node, SyncedFile
 from kbcore.model.state import State
 
 
@@ -32,7 +32,7 @@ class Replayed(msgspec.Struct, frozen=True):
 class _Fact(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """One line; exactly one member is set."""
 
-    source: SourceFile | None = None
+    source: SyncedFile | None = None
     node: Node | None = None
     link: Link | None = None
     changeset: KnownChangeset | None = None
@@ -62,7 +62,7 @@ def read(facts: Iterable[bytes]) -> Replayed:
     """
     nodes: list[Node] = []
     links: list[Link] = []
-    sources: list[SourceFile] = []
+    sources: list[SyncedFile] = []
     known: list[KnownChangeset] = []
     for number, line in enumerate(facts, start=1):
         try:

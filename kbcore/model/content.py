@@ -10,7 +10,7 @@ import msgspec
 
 from kbcore.model import verdict
 from kbcore.model.claims.derived import SETS
-from kbcore.model.graph import FILE, FORMER_IDS, STAMPS, Node, SourceFile, is_contested_note, is_proposed_mark
+from kbcore.model.graph import FILE, FORMER_IDS, STAMPS, Node, SyncedFile, is_contested_note, is_proposed_mark
 from kbcore.model.record import Operation, PutNode
 
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -51,7 +51,7 @@ def code_of(node: Node) -> tuple[object, ...] | None:
     return tuple(node.fields.get(name) for name in sorted(CODE))
 
 
-def confirmed_content(node: Node, ops: Iterable[Operation], source: SourceFile | None) -> str:
+def confirmed_content(node: Node, ops: Iterable[Operation], source: SyncedFile | None) -> str:
     """Return the SHA-256 of what an entity says after operations on it, and of its document: alike in all clones.
 
     ``source`` is the file of the entity after the operations. Only a Markdown document says more than the fields.

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from kbcore.ids import link_id
-from kbcore.model.graph import CLIENT, STAMPS, Link, Node, SourceFile, Statement
+from kbcore.model.graph import CLIENT, STAMPS, Link, Node, Statement, SyncedFile
 from kbcore.model.record import (
     ConfirmLink,
     DropNode,
@@ -22,7 +22,7 @@ from kbcore.model.record import (
     StateLink,
     WithdrawLink,
 )
-from kbcore.model.state import Change, Changes, Stamp, State
+from kbcore.model.state import Changes, ElementChange, Stamp, State
 from kbcore.model.values import is_same
 
 E = TypeVar("E")
@@ -35,7 +35,7 @@ class _Before:
     def __init__(self) -> None:
         self.nodes: dict[str, Node | None] = {}
         self.links: dict[str, Link | None] = {}
-        self.sources: dict[str, SourceFile | None] = {}
+        self.sources: dict[str, SyncedFile | None] = {}
 
 
 def apply(state: State, stamp: Stamp, ops: Iterable[Operation]) -> Changes:
@@ -186,7 +186,7 @@ def _note_source(state: State, stamp: Stamp, op: ReadSource | ForgetSource, befo
     if isinstance(op, ForgetSource):
         state.sources.pop(op.path, None)
         return
-    new = SourceFile(op.path, op.hash, op.extractor, op.is_ok, op.problems, stamp.seq)
+    new = SyncedFile(op.path, op.hash, op.extractor, op.is_ok, op.problems, stamp.seq)
     if old is None or msgspec.structs.replace(new, version=old.version) != old:
         state.sources[op.path] = new
 
@@ -229,11 +229,11 @@ def _is_resolved(state: State, edge_type: str, from_id: str, to_id: str) -> bool
 def _changes(state: State, before: _Before) -> Changes:
     """Return what differs from before. An element that came and went within the record is no change."""
 
-    def differing(old: Mapping[str, E | None], now: Mapping[str, E]) -> tuple[Change[E], ...]:
+    def differing(old: Mapping[str, E | None], now: Mapping[str, E]) -> tuple[ElementChange[E], ...]:
         if not old:
             return ()
         found = [(key, was, now.get(key)) for key, was in old.items()]
-        return tuple([Change(key, was, is_now) for key, was, is_now in found if was is not is_now])
+        return tuple([ElementChange(key, was, is_now) for key, was, is_now in found if was is not is_now])
 
     return Changes(
         differing(before.nodes, state.nodes),

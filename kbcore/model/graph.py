@@ -230,7 +230,7 @@ NOTES_OF_RULES: Final = {
 """By the code of a problem of a file: the rule that reports it, as what it is about is in the state."""
 
 
-class SourceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+class SyncedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A file that an extractor read: the SHA-256 of the content last taken in, and whether all of it was."""
 
     path: str

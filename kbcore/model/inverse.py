@@ -17,8 +17,8 @@ from kbcore.model.graph import (
     STAMPS,
     Link,
     Node,
-    SourceFile,
     Statement,
+    SyncedFile,
     contested_note,
     is_contested_note,
 )
@@ -209,7 +209,7 @@ def _withdrawals(link: Link | None, statements: Iterable[Statement], base: int |
     ]
 
 
-def source_ops(now: SourceFile | None, wanted: SourceFile | None) -> list[Operation]:
+def source_ops(now: SyncedFile | None, wanted: SyncedFile | None) -> list[Operation]:
     """Return the operation that turns the note on a file into what is wanted; None where there is none."""
     if wanted is None:
         return [ForgetSource(path=now.path, base=now.version)] if now else []

@@ -27,7 +27,7 @@ from kbcore.model.graph import (
     proposed_mark,
 )
 from kbcore.model.record import ConfirmLink, DropNode, EdgeOperation, Operation, PutNode, StateLink, WithdrawLink
-from kbcore.model.state import Change, Changes
+from kbcore.model.state import Changes, ElementChange
 
 KEY: Final = PROPOSED
 MARK: Final = proposed_mark("")
@@ -76,17 +76,17 @@ def may_be_proposed(metadata: str) -> bool:
 def accepted_changes(changes: Changes) -> Changes:
     """Return changes without what is proposed: such an element is not there on that side."""
 
-    def accepted(found: tuple[Change[E], ...]) -> tuple[Change[E], ...]:
+    def accepted(found: tuple[ElementChange[E], ...]) -> tuple[ElementChange[E], ...]:
         return tuple([one for each in found if (one := _accepted(each)).before is not None or one.after is not None])
 
     return msgspec.structs.replace(changes, nodes=accepted(changes.nodes), links=accepted(changes.links))
 
 
-def _accepted(one: Change[E]) -> Change[E]:
+def _accepted(one: ElementChange[E]) -> ElementChange[E]:
     if not (is_proposed(one.before) or is_proposed(one.after)):
         return one
     sides = (None if is_proposed(side) else side for side in (one.before, one.after))
-    return Change(one.key, *sides)
+    return ElementChange(one.key, *sides)
 
 
 class Proposals(NamedTuple):
@@ -132,7 +132,10 @@ class _Making:
     """The proposals of one write, by what it changes."""
 
     def __init__(
-        self, nodes: Mapping[str, Change[Node]], links: Mapping[str, Change[Link]], covers: Callable[[str], bool]
+        self,
+        nodes: Mapping[str, ElementChange[Node]],
+        links: Mapping[str, ElementChange[Link]],
+        covers: Callable[[str], bool],
     ) -> None:
         self._nodes = nodes
         self._links = links
@@ -169,7 +172,7 @@ class _Making:
         return end in self.dropped and is_proposed(_before(self._nodes.get(end)))
 
 
-def _put(op: PutNode, change: Change[Node], dropped: Collection[str]) -> PutNode | None:
+def _put(op: PutNode, change: ElementChange[Node], dropped: Collection[str]) -> PutNode | None:
     was = change.before
     if was is None:
         if change.after is not None and change.after.path != CLIENT:
@@ -211,11 +214,11 @@ def _is_kept(name: str, left_out: Iterable[str]) -> bool:
     return is_proposed_mark(name) or is_contested_note(name) or name in left_out
 
 
-def _before(change: Change[E] | None) -> E | None:
+def _before(change: ElementChange[E] | None) -> E | None:
     return change.before if change is not None else None
 
 
-def _type_of(change: Change[Node]) -> str:
+def _type_of(change: ElementChange[Node]) -> str:
     """Return the type of an entity before a change, of a new one after it."""
     element = change.before or change.after
     return element.type if element else ""

@@ -15,7 +15,7 @@ from kbcore.model import inverse
 from kbcore.model.claims.fold import ID, later_id
 from kbcore.model.graph import CLIENT, Link, Node, contested_note, former_ids, is_contested_note
 from kbcore.model.record import Operation, PutNode, StateLink
-from kbcore.model.state import Change, Changes, State
+from kbcore.model.state import Changes, ElementChange, State
 
 E = TypeVar("E", Node, Link)
 
@@ -100,7 +100,7 @@ def renamed_back(node: Node, old: str, earlier: Sequence[str]) -> tuple[str, ...
     return tuple(one for one in dict.fromkeys((*earlier, *former_ids(node))) if one in kept)
 
 
-def renamed_in(nodes: Iterable[Change[Node]]) -> dict[str, str]:
+def renamed_in(nodes: Iterable[ElementChange[Node]]) -> dict[str, str]:
     """Return the id that each entity had before these changes by the id that it has after them, where that is another.
 
     To undo a rename is one as well: then the entity that goes has the other id among its former ones.
@@ -187,7 +187,7 @@ def moved_links(links: Iterable[Link], renamed: Mapping[str, str]) -> dict[str, 
     return {key: new for key in by_id if (new := later_id(key, by_id, now)) != key}
 
 
-def _is_moved_alone(change: Change[Link]) -> bool:
+def _is_moved_alone(change: ElementChange[Link]) -> bool:
     before, after = change.before, change.after
     return before is not None and after is not None and before.id != after.id and _said(before) == _said(after)
 
@@ -196,11 +196,11 @@ def _said(link: Link) -> tuple[object, ...]:
     return link.fields, [one.source for one in link.statements], link.is_resolved
 
 
-def _joined_by(changes: tuple[Change[E], ...], before: Mapping[str, str]) -> tuple[Change[E], ...]:
+def _joined_by(changes: tuple[ElementChange[E], ...], before: Mapping[str, str]) -> tuple[ElementChange[E], ...]:
     """Return changes with one in the place of two; ``before`` has the key before by the key after."""
     elements, gone = {one.key: one.before for one in changes}, {*before.values()}
     return tuple(
-        Change(one.key, elements[before[one.key]], one.after) if one.key in before else one
+        ElementChange(one.key, elements[before[one.key]], one.after) if one.key in before else one
         for one in changes
         if one.key not in gone
     )

@@ -11,13 +11,13 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from kbcore.model.graph import Link, Node, SourceFile
+from kbcore.model.graph import Link, Node, SyncedFile
 from kbcore.model.read_set import NOTHING, ReadSet
 from kbcore.model.record import ChangeOperation, Operation
 from kbcore.model.schema import LINK
 
 E = TypeVar("E")
-S = TypeVar("S", Node, Link, SourceFile)
+S = TypeVar("S", Node, Link, SyncedFile)
 _TIMES: Final = ("created_at", "updated_at")
 _SEQS: Final = ("created_seq", "version")
 
@@ -32,7 +32,7 @@ class Stamp(msgspec.Struct, frozen=True):
     session: str = ""
 
 
-class Change(msgspec.Struct, Generic[E], frozen=True, gc=False):
+class ElementChange(msgspec.Struct, Generic[E], frozen=True, gc=False):
     """One element before and after a record; None where it does not exist."""
 
     key: str
@@ -43,9 +43,9 @@ class Change(msgspec.Struct, Generic[E], frozen=True, gc=False):
 class Changes(msgspec.Struct, frozen=True):
     """Everything that one record changed, each element once, in the order of the first change."""
 
-    nodes: tuple[Change[Node], ...] = ()
-    links: tuple[Change[Link], ...] = ()
-    sources: tuple[Change[SourceFile], ...] = ()
+    nodes: tuple[ElementChange[Node], ...] = ()
+    links: tuple[ElementChange[Link], ...] = ()
+    sources: tuple[ElementChange[SyncedFile], ...] = ()
 
     def __bool__(self) -> bool:
         """Tell whether anything changed at all."""
@@ -116,8 +116,10 @@ class Draft(msgspec.Struct, frozen=True):
 def restamped(changes: Changes, old: Stamp, new: Stamp) -> Changes:
     """Return changes as folding makes them with another stamp, on a state that has the same of all that was read."""
 
-    def again(changed: tuple[Change[S], ...]) -> tuple[Change[S], ...]:
-        return tuple([Change(one.key, one.before, one.after and _restamped(one.after, old, new)) for one in changed])
+    def again(changed: tuple[ElementChange[S], ...]) -> tuple[ElementChange[S], ...]:
+        return tuple(
+            [ElementChange(one.key, one.before, one.after and _restamped(one.after, old, new)) for one in changed]
+        )
 
     return Changes(again(changes.nodes), again(changes.links), again(changes.sources))
 
@@ -133,11 +135,11 @@ class State:
     """The elements at one seq, by key, and which links have an id as an end. Changed only by ``apply``."""
 
     def __init__(
-        self, nodes: Iterable[Node] = (), links: Iterable[Link] = (), sources: Iterable[SourceFile] = ()
+        self, nodes: Iterable[Node] = (), links: Iterable[Link] = (), sources: Iterable[SyncedFile] = ()
     ) -> None:
         self.nodes: dict[str, Node] = {node.id: node for node in nodes}
         self.links: dict[str, Link] = {}
-        self.sources: dict[str, SourceFile] = {source.path: source for source in sources}
+        self.sources: dict[str, SyncedFile] = {source.path: source for source in sources}
         self.loaded: ReadSet = NOTHING
         """The keys that a working set was loaded for; a whole state has all."""
         self._at_end: dict[str, dict[str, None]] | None = None

@@ -11,7 +11,7 @@ from kbcore import __version__
 from kbcore.pages.entity import EntityPage, read_entity_pages
 from kbcore.pages.overview import Overview, read_overview
 from kbcore.query import coverage
-from kbcore.query.conflicts import Conflict, find_conflicts
+from kbcore.query.conflicts import ContestedValue, find_conflicts
 from kbcore.query.coverage import By, CoverageGroup, Covered
 from kbcore.query.matrix import Matrix, MatrixRequest, read_matrix
 from kbcore.query.subject import COLUMNS, Subject, subject_of
@@ -54,7 +54,7 @@ class BranchReport(msgspec.Struct, frozen=True):
     covered: Covered
     groups: Mapping[By, list[CoverageGroup]]
     check: CheckReport
-    conflicts: tuple[Conflict, ...]
+    conflicts: tuple[ContestedValue, ...]
     names: Sequence[Subject]
     entities: Mapping[str, EntityPage]
     matrices: Sequence[TracedMatrix] = ()

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.model.graph import PROPOSED, Link, Node, edge_json, entity_json
-from kbcore.query.conflicts import Conflict, of
+from kbcore.query.conflicts import ContestedValue, of
 from kbcore.query.subject import Subject, read_subjects, subject_of_node
 from kbcore.rules import CheckReport, Violation
 from kbcore.view.tables import may_lack_an_end
@@ -59,7 +59,7 @@ class EdgeLine(msgspec.Struct, frozen=True):
         return {**self.facts, **({"other": shown} if shown else {})}
 
 
-class RecordLine(msgspec.Struct, frozen=True):
+class RecordRow(msgspec.Struct, frozen=True):
     """A record: its seq, time, actor, source and message."""
 
     seq: int
@@ -76,8 +76,8 @@ class EntityPage(msgspec.Struct, frozen=True):
     facts: dict[str, Any]
     edges: tuple[EdgeLine, ...]
     violations: tuple[Violation, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
-    records: tuple[RecordLine, ...] = ()
+    conflicts: tuple[ContestedValue, ...] = ()
+    records: tuple[RecordRow, ...] = ()
     records_total: int = 0
 
     def as_json(self) -> dict[str, Any]:
@@ -145,9 +145,9 @@ def _place(link: Link) -> tuple[bool, str, str, str, str]:
     return not link.is_resolved, link.type, link.from_id, link.to_id, link.kind
 
 
-def _records(view: View, ids: Sequence[str]) -> Mapping[str, tuple[tuple[RecordLine, ...], int]]:
+def _records(view: View, ids: Sequence[str]) -> Mapping[str, tuple[tuple[RecordRow, ...], int]]:
     """Return the last records that changed each of these entities or an edge of it, and how many did."""
-    found: dict[str, tuple[list[RecordLine], int]] = {}
+    found: dict[str, tuple[list[RecordRow], int]] = {}
     for id_, total, *record in view.rows(_RECORDS, [[*ids]]):
-        found.setdefault(id_, ([], total))[0].append(RecordLine(*record))
+        found.setdefault(id_, ([], total))[0].append(RecordRow(*record))
     return {id_: (tuple(records), total) for id_, (records, total) in found.items()}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.query.conflicts import Conflict
+from kbcore.query.conflicts import ContestedValue
 from kbcore.query.coverage import Counts, CoverageGroup
 from kbcore.rules import CheckReport, Severity
 from kbcore.store.history.log import log
@@ -84,7 +84,7 @@ class Overview(msgspec.Struct, frozen=True):
         }
 
 
-def read_overview(view: View, counts: Counts, report: CheckReport, conflicts: Sequence[Conflict]) -> Overview:
+def read_overview(view: View, counts: Counts, report: CheckReport, conflicts: Sequence[ContestedValue]) -> Overview:
     """Return the overview of the branch of a view, with what its requirements, rules and conflicts are."""
     statuses: dict[str, list[tuple[str, int]]] = {}
     for type_, status, count in view.rows(_TYPES, []):

@@ -15,7 +15,7 @@ from kbcore.errors.remedies import for_shell, kb
 from kbcore.prime.briefing import Briefing
 from kbcore.query.context.facts import Fact, counted_line
 from kbcore.query.context.fitting import Fitted, fit
-from kbcore.sync.context import UNKNOWN_KIND, Context, Unknown
+from kbcore.sync.context import UNKNOWN_KIND, Context, UnknownName
 from kbcore.text.escaping import escape_controls, json_text
 from kbcore.text.suggest import is_it
 from kbcore.text.tokens import chars_of
@@ -39,7 +39,7 @@ HOW_TO_WRITE: Final = (
 )
 
 
-class Item(msgspec.Struct, frozen=True):
+class BriefingItem(msgspec.Struct, frozen=True):
     """One member of a briefing: what its section is, how it is counted, and its two forms."""
 
     section: str
@@ -92,8 +92,10 @@ def json_of(found: Briefing, around: Mapping[str, Any], tokens: int) -> dict[str
     return head | sections | {"omitted": fitted.omitted} | rest
 
 
-def _items(found: Briefing) -> list[Item]:
-    said = [Item(SHARING, _KINDS[SHARING], escape_controls(for_shell(one)), for_shell(one)) for one in found.sharing]
+def _items(found: Briefing) -> list[BriefingItem]:
+    said = [
+        BriefingItem(SHARING, _KINDS[SHARING], escape_controls(for_shell(one)), for_shell(one)) for one in found.sharing
+    ]
     facts = [_of_fact(FACTS, one) for one in found.context.facts]
     tasks = [_of_fact(TASKS, one) for one in found.tasks]
     shown = {one.id for one in (*found.context.facts, *found.tasks)}
@@ -104,15 +106,15 @@ def _items(found: Briefing) -> list[Item]:
     return [*said, *map(_of_unknown, found.context.unknown), *others]
 
 
-def _of_fact(section: str, fact: Fact) -> Item:
+def _of_fact(section: str, fact: Fact) -> BriefingItem:
     kind = _KINDS.get(section) or fact.type
-    return Item(section, kind[:_NAME_CHARS], fact.as_line(), fact.as_json())
+    return BriefingItem(section, kind[:_NAME_CHARS], fact.as_line(), fact.as_json())
 
 
-def _of_unknown(one: Unknown) -> Item:
+def _of_unknown(one: UnknownName) -> BriefingItem:
     value = one.as_json()
     said = f"Nothing is known of {value['unknown']}. {is_it(one.nearest)}".rstrip()
-    return Item(UNKNOWN, _KINDS[UNKNOWN], escape_controls(said), value)
+    return BriefingItem(UNKNOWN, _KINDS[UNKNOWN], escape_controls(said), value)
 
 
 def _head(found: Briefing) -> list[str]:
@@ -129,7 +131,7 @@ def _head(found: Briefing) -> list[str]:
     return [*map(escape_controls, said)]
 
 
-def _sections(items: Sequence[Item]) -> list[str]:
+def _sections(items: Sequence[BriefingItem]) -> list[str]:
     lines = list[str]()
     for name, title in _TITLES.items():
         of_section = [one.line for one in items if one.section == name]
@@ -139,19 +141,19 @@ def _sections(items: Sequence[Item]) -> list[str]:
 
 def _fitted(
     left_out: Mapping[str, int],
-    items: Sequence[Item],
+    items: Sequence[BriefingItem],
     room: int,
-    size: Callable[[Item], int],
+    size: Callable[[BriefingItem], int],
     counts_size: Callable[[Mapping[str, int]], int],
 ) -> Fitted:
     return fit(items, room, size=size, kind=lambda one: one.kind, omitted_size=counts_size, already_omitted=left_out)
 
 
-def _line_size(item: Item) -> int:
+def _line_size(item: BriefingItem) -> int:
     return len(item.line) + 1
 
 
-def _value_size(item: Item) -> int:
+def _value_size(item: BriefingItem) -> int:
     return len(json_text(item.value)) + 1
 
 

@@ -7,16 +7,16 @@ from kbcore.query.keys import project, shown_entity, without_provenance
 from kbcore.query.known import DataNames
 from kbcore.query.paging import Page, page, page_of, stale_ids
 from kbcore.query.request import NO_PATTERN, Pattern, Query, check, empty_problems, parse_each, parse_pattern, refuse
-from kbcore.query.sql import Compiled, compile  # noqa: A004 - the verb, as in ``re.compile``
+from kbcore.query.sql import PageStatements, compile  # noqa: A004 - the verb, as in ``re.compile``
 from kbcore.query.text.results import Snippet, TextMatch
 
 __all__ = [
     "NO_PATTERN",
     "UNREAD",
-    "Compiled",
     "Condition",
     "DataNames",
     "Page",
+    "PageStatements",
     "Pattern",
     "Query",
     "Snippet",

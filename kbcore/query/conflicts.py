@@ -14,7 +14,7 @@ from kbcore.view.view import View
 _MOST_NAMED = 3
 
 
-class Conflict(msgspec.Struct, frozen=True):
+class ContestedValue(msgspec.Struct, frozen=True):
     """One contested field of an entity or an edge. ``edge`` is how an edge is called, "" for an entity.
 
     ``values`` are the alternatives, the one that is shown first, as ``graph.CONTESTED`` says; for ``deleted`` the
@@ -43,7 +43,7 @@ class Conflict(msgspec.Struct, frozen=True):
         return {"id": self.id, **edge, "field": self.field, "values": list(self.values)}
 
 
-def find_conflicts(view: View, ids: Collection[str] = ()) -> list[Conflict]:
+def find_conflicts(view: View, ids: Collection[str] = ()) -> list[ContestedValue]:
     """Return the contested fields of these entities and edges, of all where none is named, in order."""
     condition = ("contested <> '{}'", ())
     nodes = [row[0] for row in view.cells("node", ("id", CONTESTED), condition, _is_contested)]
@@ -64,11 +64,12 @@ def find_conflicts(view: View, ids: Collection[str] = ()) -> list[Conflict]:
     return sorted(found, key=lambda one: (one.name, one.field))
 
 
-def of(element: Node | Link) -> list[Conflict]:
+def of(element: Node | Link) -> list[ContestedValue]:
     """Return the contested fields of an entity or an edge."""
     edge = (element.type, element.kind, element.from_id, element.to_id) if isinstance(element, Link) else None
     return [
-        Conflict(element.id, field, tuple(values), edge) for field, values in nested(element.fields, CONTESTED).items()
+        ContestedValue(element.id, field, tuple(values), edge)
+        for field, values in nested(element.fields, CONTESTED).items()
     ]
 
 

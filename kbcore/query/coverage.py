@@ -138,7 +138,7 @@ class Counts(msgspec.Struct, frozen=True):
     proposed: int = 0
 
 
-class Part(msgspec.Struct, frozen=True):
+class RequirementPart(msgspec.Struct, frozen=True):
     """The part of some requirements that lacks each of some aspects, and has a priority ("" for any).
 
     With ``has_hole`` each of them lacks some aspect.
@@ -160,7 +160,13 @@ def read(rows: Rows, at: int | None, asked: Query = Query()) -> Covered:  # noqa
 
 
 def read_part(
-    rows: Rows, at: int | None, asked: Query, part: Part, *, limit: int = limits.MAX_PAGE_ROWS, offset: int = 0
+    rows: Rows,
+    at: int | None,
+    asked: Query,
+    part: RequirementPart,
+    *,
+    limit: int = limits.MAX_PAGE_ROWS,
+    offset: int = 0,
 ) -> tuple[list[Requirement], int]:
     """Return a page of those of the requirements of ``read`` that a part means, and how many these are.
 
@@ -180,7 +186,7 @@ def read_part(
     return _read(rows, at, statement, [f"n.id {among}"], among).requirements, found[0][1]
 
 
-def count(rows: Rows, at: int | None, asked: Query = Query(), part: Part = Part()) -> Counts:  # noqa: B008 - as ``read``
+def count(rows: Rows, at: int | None, asked: Query = Query(), part: RequirementPart = RequirementPart()) -> Counts:  # noqa: B008 - as ``read``
     """Return the numbers of the requirements of ``read`` that a part means; ``retired`` is of all. Two statements."""
     statement, failing = sql.statement(at), failing_tests(rows, at)
     judged = _judged(statement, asked, failing)
@@ -317,7 +323,7 @@ def _judged(
     return f"with {', '.join([*shown, judged])}"
 
 
-def _where(statement: walk.WalkStatement, part: Part) -> str:
+def _where(statement: walk.WalkStatement, part: RequirementPart) -> str:
     """Return the condition that a part means a requirement ``n``."""
     lacks = {aspect: f"n.{aspect} = 'no'" for aspect in ASPECTS}
     found = ["not (is_retired or is_proposed)", *(lacks[aspect] for aspect in part.lacks)]
@@ -362,7 +368,7 @@ def _read(
     return Covered(requirements, len(found) - len(present), len(present) - len(requirements))
 
 
-class Unknown(msgspec.Struct, frozen=True):
+class UnknownFilter(msgspec.Struct, frozen=True):
     """A tag, a status or a path that no requirement has, and those like it that some have."""
 
     name: Literal["tag", "status", "path"]
@@ -370,7 +376,7 @@ class Unknown(msgspec.Struct, frozen=True):
     near: tuple[str, ...]
 
 
-def unknown_filters(rows: Rows, at: int | None, asked: Query) -> list[Unknown]:
+def unknown_filters(rows: Rows, at: int | None, asked: Query) -> list[UnknownFilter]:
     """Return which tags, status and paths of a checked query no requirement has as of a seq (None: the head)."""
     named: list[tuple[Literal["tag", "status"], str, Sequence[str]]] = [
         ("tag", "unnest(n.tags)", asked.tags),
@@ -382,10 +388,10 @@ def unknown_filters(rows: Rows, at: int | None, asked: Query) -> list[Unknown]:
         of_requirements = f"from {statement.node} n where n.type = {statement.bind(REQUIREMENT)}"
         known = [row[0] for row in rows(f"select distinct {column} {of_requirements}", statement.params)]
         there = sorted(filter(None, known))
-        found += [Unknown(name, value, near_ones(value, there)) for value in values if value not in there]
+        found += [UnknownFilter(name, value, near_ones(value, there)) for value in values if value not in there]
     if asked.path and not asked.paths:
         known = known_paths(rows)
-        found += [Unknown("path", value, near_ones(value, known)) for value in asked.path]
+        found += [UnknownFilter("path", value, near_ones(value, known)) for value in asked.path]
     return found
 
 

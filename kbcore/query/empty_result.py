@@ -15,7 +15,7 @@ from kbcore.query import conditions
 from kbcore.query.former import called_again, successor
 from kbcore.query.keys import RESOLVED, Key, key_of
 from kbcore.query.known import near_ids, pointer
-from kbcore.query.paging import Viewed, page
+from kbcore.query.paging import PageSource, page
 from kbcore.query.request import Query
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import is_it, near_ones
@@ -110,7 +110,7 @@ class Filter(msgspec.Struct, frozen=True):
         return f"{what} {meant}".rstrip()
 
 
-def filters_of(view: Viewed, query: Query) -> list[Filter]:
+def filters_of(view: PageSource, query: Query) -> list[Filter]:
     """Return each filter of a checked query that nothing matches, in the order of its arguments.
 
     Of one with a text only those that name what nothing has; their totals are 0.
@@ -129,7 +129,7 @@ def filters_of(view: Viewed, query: Query) -> list[Filter]:
     return [*found, Filter("resolved", "", 0, unresolved=unresolved)] if unresolved else found
 
 
-def _total_unresolved(view: Viewed, query: Query) -> int:
+def _total_unresolved(view: PageSource, query: Query) -> int:
     """Return how many unresolved edges match a query that leaves them out."""
     if not query.is_edge or any(key_of(one.key, is_edge=True) is RESOLVED for any_of in query.where for one in any_of):
         return 0
@@ -149,7 +149,7 @@ def _filter(name: str, value: str, total: int, unknown: _Unknown, against: int =
     )
 
 
-def unknown_ids(view: Viewed, query: Query) -> list[str]:
+def unknown_ids(view: PageSource, query: Query) -> list[str]:
     """Return a sentence for each id of a query that nothing has, the first few of many.
 
     Those are ids that were asked for, and ends to which an edge is to be lacking: everything lacks it.
@@ -170,7 +170,7 @@ def unknown_ids(view: Viewed, query: Query) -> list[str]:
     return found
 
 
-def _said_gone(view: Viewed, query: Query, one: Filter) -> Filter:
+def _said_gone(view: PageSource, query: Query, one: Filter) -> Filter:
     """Return a filter with the seq at which the entity that it names was removed; no other id is near to its id."""
     if one.unknown not in _ids_in(query, one.name, one.value):
         return one
@@ -186,7 +186,7 @@ def _said_gone(view: Viewed, query: Query, one: Filter) -> Filter:
     return msgspec.structs.replace(one, near=(), gone=removed, called=again, last=last)
 
 
-def _total(view: Viewed, query: Query) -> int:
+def _total(view: PageSource, query: Query) -> int:
     asked = msgspec.structs.replace(query, limit=1, cursor="", edges=False)
     return page(asked, view.rows, view.seq, history_from=view.basis.history_from).total
 
@@ -218,7 +218,7 @@ def _words(value: Any) -> str:
     return f"{'^' if value.inverse else ''}{value.edge}{f':{value.id}' if value.id else ''}"
 
 
-def _unknown(view: Viewed, query: Query, name: str, value: str) -> _Unknown:
+def _unknown(view: PageSource, query: Query, name: str, value: str) -> _Unknown:
     """Return what of a filter nothing has at the seq that is asked about, values like it, and what was meant."""
     entities = as_of.nodes(query.at, is_whole=query.names_hidden)
     if name in _VALUES and not query.is_edge:
@@ -236,7 +236,7 @@ def _unknown(view: Viewed, query: Query, name: str, value: str) -> _Unknown:
     return _Unknown()
 
 
-def _unknown_id(view: Viewed, query: Query, key: str) -> _Unknown:
+def _unknown_id(view: PageSource, query: Query, key: str) -> _Unknown:
     """Return an id that nothing has with those that are near; several in one, with the condition for either."""
     if query.is_edge and key in query.ids:
         return _Unknown(key)
@@ -258,7 +258,7 @@ def _among(key: str, value: str, values: Sequence[str]) -> _Unknown:
     return _Unknown(value, listed or _near_values(value, values), either)
 
 
-def _unknown_value(view: Viewed, query: Query, words: str) -> _Unknown | None:
+def _unknown_value(view: PageSource, query: Query, words: str) -> _Unknown | None:
     """Return the value of a comparison that holds for nothing at all, and what was meant; None for another one."""
     any_of = next(one for one in query.where if conditions.text_of(one) == words)
     if len(any_of) != 1:
@@ -291,7 +291,7 @@ def _unknown_value(view: Viewed, query: Query, words: str) -> _Unknown | None:
     return _among(any_of[0].key, value, values)
 
 
-def _near_fields(view: Viewed, key: Key, table: str) -> tuple[str, ...]:
+def _near_fields(view: PageSource, key: Key, table: str) -> tuple[str, ...]:
     """Return fields that something has, like one that nothing has."""
     name = key.member if key.kind == "member" else key.column
     column = key.column if key.kind == "member" else OBJECT_FIELDS[0]
@@ -309,7 +309,7 @@ def _near_values(value: str, values: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{folder}/{one}" for one in near_ones(name, beside)) or tuple(same_name) or near_ones(value, values)
 
 
-def _values_of(view: Viewed, key: Key, table: str) -> list[str]:
+def _values_of(view: PageSource, key: Key, table: str) -> list[str]:
     """Return the values that a key has, in order, one more than the limit at most."""
     found, params = f"n.{key.column}", []
     if key.kind == "member":

@@ -48,7 +48,7 @@ where id = $1 and created_seq = $2 and version <= $3 and (ended is null or ended
 _ENDED: Final = "select max(ended) from any_node_history where id = ? and created_seq = ? and ended <= ?"
 
 
-class Viewed(Protocol):
+class BranchView(Protocol):
     """A view of a branch."""
 
     @property
@@ -62,7 +62,7 @@ class Viewed(Protocol):
         """Return the present id of each of these ids that an entity had before and none has now."""
 
 
-def called(view: Viewed, keys: Iterable[str], at: int | None = None) -> dict[str, str]:
+def called(view: BranchView, keys: Iterable[str], at: int | None = None) -> dict[str, str]:
     """Return what each of these ids, where it names no entity, is called: now, or as of a seq.
 
     As of a seq that is what the same entity was called then, whether it was renamed before or after.
@@ -81,7 +81,7 @@ def called(view: Viewed, keys: Iterable[str], at: int | None = None) -> dict[str
     return found
 
 
-def called_again(view: Viewed, key: str, gone: int) -> str:
+def called_again(view: BranchView, key: str, gone: int) -> str:
     """Return what an entity is called whose rename to this id the record at a seq undid; "" where it did not."""
     rows = view.rows(_GAVE_UP, [key, gone])
     former = former_ids_of({FORMER_IDS: msgspec.json.decode(rows[0][0]).get(FORMER_KEY)}) if rows else ()
@@ -97,7 +97,7 @@ class Successor(NamedTuple):
     removed: int
 
 
-def successor(view: Viewed, key: str, gone: int, until: int) -> Successor | None:
+def successor(view: BranchView, key: str, gone: int, until: int) -> Successor | None:
     """Return what became, up to a seq, of an entity that the record at a seq renamed from this id; None if it did not.
 
     That record need not be known from former ids: a file may have stopped stating them.
@@ -116,12 +116,12 @@ def successor(view: Viewed, key: str, gone: int, until: int) -> Successor | None
     return None if removed is None else Successor(name, removed)
 
 
-def created_seqs(view: Viewed, keys: Collection[str]) -> dict[str, int]:
+def created_seqs(view: BranchView, keys: Collection[str]) -> dict[str, int]:
     """Return the seqs at which the entities got these ids that have them now, by id."""
     return dict(view.rows(_SINCE, [sorted(keys)])) if keys else {}
 
 
-def passed_on(view: Viewed, key: str, since: int, until: int) -> int:
+def passed_on(view: BranchView, key: str, since: int, until: int) -> int:
     """Return the last seq at which a rename took this id from an entity that has another one as of ``until``; or 0.
 
     The entity that has it got it at ``since``: one that was renamed back is the same.
@@ -133,7 +133,7 @@ def passed_on(view: Viewed, key: str, since: int, until: int) -> int:
     return 0
 
 
-def successors(view: Viewed, keys: Collection[str], until: int) -> dict[str, Successor]:
+def successors(view: BranchView, keys: Collection[str], until: int) -> dict[str, Successor]:
     """Return what became of each of these ids that no entity has and whose entity was renamed when it lost it."""
     rows = view.rows(_LOST_BY_RENAME, [sorted(keys)]) if keys else []
     found = {key: successor(view, key, seq, until) for key, seq in rows}
@@ -147,7 +147,7 @@ def said(found: Mapping[str, str], at: int | None = None) -> list[str]:
     return [f"{in_quotes(key)} was called {in_quotes(then)} at seq {at}." for key, then in sorted(found.items())]
 
 
-def with_present_ids(view: Viewed, query: Query, at: int | None = None) -> tuple[Query, dict[str, str]]:
+def with_present_ids(view: BranchView, query: Query, at: int | None = None) -> tuple[Query, dict[str, str]]:
     """Return a checked query with the ids that entities have, now or as of a seq, and what was resolved."""
     patterns = (*query.has, *query.lacks)
     compared = [one.value for any_of in query.where for one in any_of if _is_of_id(one, is_edge=query.is_edge)]
@@ -179,11 +179,11 @@ def _is_of_id(one: Condition, *, is_edge: bool) -> bool:
     return one.operator in {"=", "!="} and one.key in ({"from", "to"} if is_edge else {"id"})
 
 
-def _among(view: Viewed, keys: Iterable[str], at: int) -> set[str]:
+def _among(view: BranchView, keys: Iterable[str], at: int) -> set[str]:
     return {row[0] for row in view.rows(_AMONG.format(nodes_at(at)), [sorted(keys)])}
 
 
-def _families(view: Viewed) -> list[set[str]]:
+def _families(view: BranchView) -> list[set[str]]:
     """Return the ids that each renamed entity ever had."""
     rows = view.rows(_RENAMED, [f'"{FORMER_KEY}"'])
     former = [(key, {FORMER_IDS: msgspec.json.decode(text).get(FORMER_KEY)}) for key, text in rows]

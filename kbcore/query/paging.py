@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from kbcore.errors import InvalidQuery, NotFound
-from kbcore.model.graph import Link, Node, SourceFile
+from kbcore.model.graph import Link, Node, SyncedFile
 from kbcore.query import sql, walk
 from kbcore.query.known import near_ids
 from kbcore.query.request import Query
@@ -20,7 +20,7 @@ from kbcore.view.gaps import out_of_reach
 from kbcore.view.tables import Rows, files_of, link_of, node_of, source_of
 
 if TYPE_CHECKING:
-    from kbcore.query.text.page import Nodes, Texts
+    from kbcore.query.text.page import Nodes, SearchInput
 
 E = TypeVar("E", Node, Link)
 
@@ -33,7 +33,7 @@ class Stamped(Protocol):
         """Return the seq before which the history was pruned."""
 
 
-class Viewed(Protocol):
+class PageSource(Protocol):
     """The source of a page: a view, at one seq."""
 
     @property
@@ -64,7 +64,7 @@ class Viewed(Protocol):
     def as_recorded(self, elements: Iterable[E]) -> list[E]:
         """Return elements as answers show them: what is in no record has the version of the last one."""
 
-    def unread(self, paths: Iterable[str]) -> Mapping[str, SourceFile]:
+    def unread(self, paths: Iterable[str]) -> Mapping[str, SyncedFile]:
         """Return those of these files that could not be read whole, by path."""
 
 
@@ -98,7 +98,7 @@ class Page(msgspec.Struct, frozen=True):
         return walk.walked_json(self.paths[id_]) if id_ in self.paths else {}
 
 
-def page_of(view: Viewed, query: Query, scope: str, texts: Texts | None = None) -> Page:
+def page_of(view: PageSource, query: Query, scope: str, texts: SearchInput | None = None) -> Page:
     """Return the page that a checked query asks for, from a view; ``scope``, ``texts`` and errors as for ``page``."""
     history_from = view.basis.history_from
     rows, seq, nodes = view.rows, view.seq, view.nodes
@@ -119,7 +119,7 @@ def page_of(view: Viewed, query: Query, scope: str, texts: Texts | None = None) 
     return msgspec.structs.replace(found, stale=stale, entities=entities, edges=edges)
 
 
-def stale_ids(view: Viewed, entities: Collection[Node], seq: int) -> frozenset[str]:
+def stale_ids(view: PageSource, entities: Collection[Node], seq: int) -> frozenset[str]:
     """Return the ids of those entities, as of a seq, of which a file that states them may say something else."""
     paths = {path for node in entities for path in files_of(node)}
     if not paths:
@@ -142,7 +142,7 @@ def page(
     scope: str = "",
     history_from: int = 0,
     nodes: Nodes | None = None,
-    texts: Texts | None = None,
+    texts: SearchInput | None = None,
     unrecorded: Unrecorded | None = None,
 ) -> Page:
     """Return the page that a checked query asks for.

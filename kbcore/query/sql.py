@@ -20,7 +20,7 @@ _FEW: Final = 8
 """Up to so many ids an edge look-up by index beats one scan."""
 
 
-class Compiled(msgspec.Struct, frozen=True):
+class PageStatements(msgspec.Struct, frozen=True):
     """The statement of a page and the one that counts all rows.
 
     A row of ``sql`` has the id alone: to sort all columns of a large branch takes far longer than to look up those of
@@ -87,11 +87,11 @@ def statement(at: int | None, *, is_whole: bool = False) -> walk.WalkStatement:
     return _Statement(at, is_whole=is_whole)
 
 
-def compile(query: Query, after: str = "") -> Compiled:  # noqa: A001 - the verb, as in ``re.compile``
+def compile(query: Query, after: str = "") -> PageStatements:  # noqa: A001 - the verb, as in ``re.compile``
     """Return the statements that answer a checked query; ``after`` is the key of the row before the page."""
     sql, params = _select(query, after)
     count_sql, count_params = _count(query)
-    return Compiled(sql, params, count_sql, count_params)
+    return PageStatements(sql, params, count_sql, count_params)
 
 
 def narrow(query: Query) -> Narrowed:

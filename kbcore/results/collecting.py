@@ -59,7 +59,7 @@ class _Gathered:
         return Verdict(outcome, at, commit, duration_s, recorded_message(message))
 
 
-class Collected:
+class CollectedOutcomes:
     """The outcomes so far. ``tests`` counts those that reports have, by outcome."""
 
     def __init__(self, names: KnownTests) -> None:

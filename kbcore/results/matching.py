@@ -43,7 +43,7 @@ class KnownTest(msgspec.Struct, frozen=True):
     automated_by: tuple[str, ...] = ()
 
 
-class Match(msgspec.Struct, frozen=True):
+class TestMatch(msgspec.Struct, frozen=True):
     """The tests that an outcome is of, or those between which it cannot be decided."""
 
     ids: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class KnownTests:
                 if words:
                     self._automated.setdefault(words[-1], []).append((words, one.id))
 
-    def match(self, reported: ReportedOutcome) -> Match:
+    def match(self, reported: ReportedOutcome) -> TestMatch:
         """Return the tests that an outcome is of.
 
         Those that are named by id or by ``automated_by``, and the one of source code; without any of these, the one
@@ -100,7 +100,7 @@ class KnownTests:
         of_code = self._of_code(reported)
         ids = tuple(dict.fromkeys([*named, *of_code.ids]))
         if ids or of_code.candidates:
-            return Match(ids) if ids else of_code
+            return TestMatch(ids) if ids else of_code
         return self._titled(reported)
 
     def unknown_ids(self, reported: ReportedOutcome) -> list[str]:
@@ -116,7 +116,7 @@ class KnownTests:
                     found.append(id_)
         return found
 
-    def _of_code(self, reported: ReportedOutcome) -> Match:
+    def _of_code(self, reported: ReportedOutcome) -> TestMatch:
         """Return the test of source code that an outcome is of."""
         file, scope = _place(reported)
         for name, is_part in _names(reported.name):
@@ -124,8 +124,8 @@ class KnownTests:
                 tests = [one for one in self._best(words, file) if not is_part or _has_parts(one, name)]
                 if tests:
                     ids = tuple(sorted({one.id for one in tests}))
-                    return Match(ids) if len(ids) == 1 else Match(candidates=ids)
-        return Match()
+                    return TestMatch(ids) if len(ids) == 1 else TestMatch(candidates=ids)
+        return TestMatch()
 
     def _best(self, words: tuple[str, ...], file: str) -> list[_CodeTest]:
         """Return the tests with the longest qualified name, and of these those with the most words in common."""
@@ -142,13 +142,13 @@ class KnownTests:
                 return [one for rank, one in ranked if rank == most]
         return []
 
-    def _titled(self, reported: ReportedOutcome) -> Match:
+    def _titled(self, reported: ReportedOutcome) -> TestMatch:
         """Return the test without source code whose title is the name, alone or with what is around it."""
         for words in (_words(reported.name), _words(f"{reported.scope} {reported.name}")):
             ids = tuple(sorted(self._by_title.get(words, ()))) if words else ()
             if ids:
-                return Match(ids) if len(ids) == 1 else Match(candidates=ids)
-        return Match()
+                return TestMatch(ids) if len(ids) == 1 else TestMatch(candidates=ids)
+        return TestMatch()
 
 
 def _rank(one: _CodeTest, before: tuple[str, ...]) -> int | None:

@@ -41,7 +41,7 @@ _MAX_LINE_CHARS: Final = limits.MIB
 _SHOWN_CHARS: Final = 60
 
 
-class Report(msgspec.Struct, frozen=True):
+class OpenReport(msgspec.Struct, frozen=True):
     """A report that is open: its format, and what it says, which is read once.
 
     ``notes`` has sentences about the run as a whole, complete once all outcomes were taken.
@@ -54,7 +54,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def opened(path: str) -> Iterator[Report]:
+def opened(path: str) -> Iterator[OpenReport]:
     """Give the report in a file.
 
     Raises: ``ReportFault`` when it cannot be used, also while its outcomes are taken; ``OSError``.
@@ -71,7 +71,7 @@ def opened(path: str) -> Iterator[Report]:
         yield report_of(file)
 
 
-def report_of(file: BinaryIO) -> Report:
+def report_of(file: BinaryIO) -> OpenReport:
     """Return the report in the content of a file, from its beginning. Raises: ``ReportFault``."""
     beginning = file.read(_BEGINNING_BYTES)
     file.seek(0)
@@ -84,16 +84,16 @@ def report_of(file: BinaryIO) -> Report:
     return _of_text(file, text.decode("utf-8", "replace"))
 
 
-def _of_xml(file: BinaryIO) -> Report:
+def _of_xml(file: BinaryIO) -> OpenReport:
     found = elements(file, junit.WITH_TEXT | line_coverage.WITH_TEXT)
     root = next(found, None)
     if root is None:
         raise ReportFault("malformed_xml", "it has no element", _REMEDY)
     whole = itertools.chain([root], found)
     if root.tag in junit.ROOTS:
-        return Report("junit", outcomes=junit.outcomes(whole))
+        return OpenReport("junit", outcomes=junit.outcomes(whole))
     if root.tag == line_coverage.ROOT and root.attributes.keys() & line_coverage.OF_COBERTURA:
-        return Report("cobertura", covered=line_coverage.of_cobertura(whole))
+        return OpenReport("cobertura", covered=line_coverage.of_cobertura(whole))
     raise _other_root(root)
 
 
@@ -107,13 +107,13 @@ def _other_root(root: Element) -> ReportFault:
     return ReportFault("other_format", message, remedy, root.line)
 
 
-def _of_text(file: BinaryIO, beginning: str) -> Report:
+def _of_text(file: BinaryIO, beginning: str) -> OpenReport:
     lines = [line.strip() for line in beginning.splitlines()]
     if any(map(line_coverage.LCOV_BEGINS.match, lines)) and not any(map(tap.BEGINS.match, lines)):
-        return Report("lcov", covered=line_coverage.of_lcov(_lines(file)))
+        return OpenReport("lcov", covered=line_coverage.of_lcov(_lines(file)))
     if any(map(tap.BEGINS.match, lines)):
         notes: list[str] = []
-        return Report("tap", outcomes=tap.outcomes(_lines(file), notes), notes=notes)
+        return OpenReport("tap", outcomes=tap.outcomes(_lines(file), notes), notes=notes)
     if beginning.startswith(("{", "[")):
         remedy = "Have the runner write JUnit XML: `gotestsum --junitfile FILE`, or Jest's reporter `jest-junit`."
         raise ReportFault("other_format", "it is JSON, which KB does not read as a report", remedy, 1)

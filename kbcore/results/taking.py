@@ -18,7 +18,7 @@ from kbcore.extract.registry import missing_package
 from kbcore.git import revisions
 from kbcore.model.verdict import Verdict
 from kbcore.results import reading, suggesting
-from kbcore.results.collecting import MAX_VERIFIED, Collected, Unmatched
+from kbcore.results.collecting import MAX_VERIFIED, CollectedOutcomes, Unmatched
 from kbcore.results.matching import KnownTests
 from kbcore.results.recording import Flip, Recorded, record, tests_of
 from kbcore.results.report_files import ReportFile
@@ -144,7 +144,7 @@ def take_results(
     """
     known = workspace.store(branch).read(lambda view: tests_of(view.rows))
     names = KnownTests(known)
-    read = _read_all(request, Collected(names))
+    read = _read_all(request, CollectedOutcomes(names))
     collected = read.collected
     verdicts = collected.verdicts(workspace.machine.clock.now(), request.commit)
     message = some_of([one.file for one in read.reports], _NAMED)
@@ -168,12 +168,12 @@ def take_results(
 class _Read(msgspec.Struct):
     """The content of the reports."""
 
-    collected: Collected
+    collected: CollectedOutcomes
     reports: list[ReadReport]
     covered: list[CoveredLines]
 
 
-def _read_all(request: ResultsRequest, collected: Collected) -> _Read:
+def _read_all(request: ResultsRequest, collected: CollectedOutcomes) -> _Read:
     """Read every report, and refuse all of them where some cannot be used."""
     found = _Read(collected, [], [])
     problems: list[Problem] = []
@@ -207,7 +207,7 @@ def _read(file: ReportFile, found: _Read) -> ReadReport:
         return ReadReport(file.shown, report.format, tests, notes=tuple(report.notes))
 
 
-def _limited(outcomes: Iterator[ReportedOutcome], collected: Collected) -> Iterator[ReportedOutcome]:
+def _limited(outcomes: Iterator[ReportedOutcome], collected: CollectedOutcomes) -> Iterator[ReportedOutcome]:
     for one in outcomes:
         if collected.count >= limits.MAX_REPORTED_TESTS:
             raise _too_many(f"more than {limits.MAX_REPORTED_TESTS} tests are in the reports")

@@ -20,7 +20,7 @@ from kbcore.errors.secrets import mask_fields, masked
 from kbcore.model.graph import UNKNOWN_STATUS, Node
 from kbcore.model.rule_settings import Suppression
 from kbcore.rules import CheckReport, Violation, unresolved_reference
-from kbcore.rules.elsewhere import Elsewhere
+from kbcore.rules.elsewhere import KnownReferences
 from kbcore.rules.registry import RULES, is_ok
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import matches
@@ -183,7 +183,7 @@ class AcceptedFaults:
         baseline: Baseline,
         reasons: Reasons = MappingProxyType({}),
         statuses: Mapping[str, str] = MappingProxyType({}),
-        elsewhere: Elsewhere | None = None,
+        elsewhere: KnownReferences | None = None,
     ) -> None:
         self._suppressions = suppressions
         self._reasons = reasons

@@ -7,7 +7,7 @@ import msgspec
 from kbcore.ids import in_other_repo
 
 
-class Elsewhere(msgspec.Struct, frozen=True):
+class KnownReferences(msgspec.Struct, frozen=True):
     """The references to other repositories, ``REPO:ID``, that lead to an entity: ``known``.
 
     Nobody has looked where ``known`` is None: then no rule says anything of them. ``repos`` are the repositories that
@@ -24,7 +24,7 @@ class Elsewhere(msgspec.Struct, frozen=True):
     proposed: frozenset[str] = frozenset()
     own: str = ""
 
-    def seen_from(self, repo: str) -> Elsewhere:
+    def seen_from(self, repo: str) -> KnownReferences:
         """Return the same for a check of this repository, whose requirements have no name of it in their ids."""
         own = {(end.removeprefix(f"{repo}:"), type_) for end, type_ in self.edges if end.startswith(f"{repo}:")}
         return msgspec.structs.replace(self, edges=frozenset(own), own=repo)

@@ -10,11 +10,11 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from kbcore.model.graph import Link, Node, SourceFile
+from kbcore.model.graph import Link, Node, SyncedFile
 from kbcore.model.schema import Schema
-from kbcore.model.state import Change, Changes
+from kbcore.model.state import Changes, ElementChange
 from kbcore.model.statuses import RETIRED, is_status
-from kbcore.rules.elsewhere import Elsewhere
+from kbcore.rules.elsewhere import KnownReferences
 from kbcore.rules.stale_edges import StaleEdge
 from kbcore.view.tables import Likeness, files_of, needs_no_end
 
@@ -60,7 +60,7 @@ class Side(Protocol):
     def into(self, ids: Collection[str], type_: str = "") -> list[Edge]:
         """Return the links that lead to these ids, resolved or not; of one type, or of any."""
 
-    def sources(self, paths: Collection[str]) -> list[SourceFile]:
+    def sources(self, paths: Collection[str]) -> list[SyncedFile]:
         """Return the source files with these paths, as far as they were read."""
 
     def missing(self, paths: Collection[str]) -> set[str]:
@@ -83,7 +83,7 @@ class Look(msgspec.Struct, frozen=True):
     schema: Schema
     suspect: Callable[[], list[StaleEdge]]
     has_or_had_edges: Callable[[], bool]
-    elsewhere: Elsewhere | None = None
+    elsewhere: KnownReferences | None = None
     """The known references of other repositories, None where the repository belongs to no fleet."""
 
     def came_or_went(self) -> set[str]:
@@ -100,7 +100,7 @@ class Look(msgspec.Struct, frozen=True):
         return [link for link in ends if link is not None and (not types or link.type in types)]
 
 
-def is_turned(change: Change[Node], fields: Iterable[str]) -> bool:
+def is_turned(change: ElementChange[Node], fields: Iterable[str]) -> bool:
     """Return whether a node came, went, or has another value in one of these fields."""
     before, after = change.before, change.after
     if before is None or after is None:

@@ -48,7 +48,7 @@ class Parameter(msgspec.Struct, frozen=True):
     source: str
 
 
-class Trial(msgspec.Struct, frozen=True):
+class RuleTest(msgspec.Struct, frozen=True):
     """A test of a rule: entities and edges, and the ids that it must and must not report among them."""
 
     name: str
@@ -83,7 +83,7 @@ class ProjectRule(Rule, frozen=True, kw_only=True):
     sql: str = ""
     prolog: str = ""
     params: tuple[Parameter, ...] = ()
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[RuleTest, ...] = ()
     time_s: float | None = None
     severity_at: str = ""
     time_at: str = ""

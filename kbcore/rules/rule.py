@@ -14,7 +14,7 @@ import msgspec
 
 from kbcore.errors.remedies import kb
 from kbcore.model.schema import Schema
-from kbcore.rules.elsewhere import Elsewhere
+from kbcore.rules.elsewhere import KnownReferences
 from kbcore.text.wording import some_of
 from kbcore.view.tables import Rows
 
@@ -109,7 +109,7 @@ class RuleContext(msgspec.Struct, frozen=True):
     """A clock for saying which rule took how long."""
     creations: Creations = lambda _: {}
     """Entities that several changes created under one id."""
-    elsewhere: Elsewhere | None = None
+    elsewhere: KnownReferences | None = None
     """The known references of other repositories, None where the repository belongs to no fleet."""
     with_proposals: RuleContext | None = None
     """The same with what is only proposed, where there is any: it is left out of this one."""

@@ -22,9 +22,9 @@ from kbcore.rules.project import (
     RULE_ID_HINT,
     Parameter,
     ProjectRule,
+    RuleTest,
     Scalar,
     TextPlace,
-    Trial,
     Value,
     is_rule_id,
     sql_rule,
@@ -93,7 +93,7 @@ class _Tests(msgspec.Struct, frozen=True):
     """The tests that a file of YAML has for a rule in Prolog, and what reports a problem of their rule."""
 
     rule: str
-    trials: tuple[Trial, ...]
+    trials: tuple[RuleTest, ...]
     report: ReportProblem
 
 
@@ -226,20 +226,20 @@ def _value(spot: ConfigNode) -> Value | None:
     return scalar(text) if text else None
 
 
-def _trials(spot: ConfigNode | None) -> tuple[Trial, ...]:
+def _trials(spot: ConfigNode | None) -> tuple[RuleTest, ...]:
     listed = spot.items() if spot else []
     if spot and len(listed) > limits.MAX_RULE_TESTS:
         spot.wrong("too_many", f"A rule has at most {limits.MAX_RULE_TESTS} tests.", "Leave some out.")
     return tuple(_trial(member, number) for number, member in enumerate(listed[: limits.MAX_RULE_TESTS], 1))
 
 
-def _trial(spot: ConfigNode, number: int) -> Trial:
+def _trial(spot: ConfigNode, number: int) -> RuleTest:
     found = spot.known_members(_TRIAL_KEYS, "key of a test")
     reports, passes = (_texts(found.get(key)) for key in ("reports", "passes"))
     if isinstance(spot.value, dict) and not reports and not passes:
         hint = "List ids below `reports:`, which the rule must report, or below `passes:`, which it must not."
         spot.wrong("missing_field", "The test does not state what the rule reports.", hint)
-    return Trial(
+    return RuleTest(
         _text(found["name"]) if "name" in found else f"test {number}",
         spot.source,
         tuple(_element(one, _ENTITY_KEYS, ("id", "type")) for one in _items(found.get("entities"))),

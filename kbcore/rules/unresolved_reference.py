@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kbcore.errors.remedies import kb
 from kbcore.ids import in_other_repo
-from kbcore.rules.elsewhere import Elsewhere
+from kbcore.rules.elsewhere import KnownReferences
 from kbcore.rules.look_ups import Edge, Look, may_lack_an_end
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_name, edge_remedy, first_file
 from kbcore.view.likeness import lookalikes
@@ -44,7 +44,9 @@ def _row(edge: Edge, there: set[str]) -> tuple[Any, ...]:
     return edge.from_id, edge.type, edge.kind, edge.to_id, edge.files, edge.from_id in there, edge.to_id in there
 
 
-def _findings(rows: Sequence[tuple[Any, ...]], alike: dict[str, str], elsewhere: Elsewhere | None) -> list[Finding]:
+def _findings(
+    rows: Sequence[tuple[Any, ...]], alike: dict[str, str], elsewhere: KnownReferences | None
+) -> list[Finding]:
     found = []
     for from_id, type_, kind, to_id, files, has_from, has_to in rows:
         name = edge_name(type_, kind)
@@ -63,7 +65,7 @@ def _findings(rows: Sequence[tuple[Any, ...]], alike: dict[str, str], elsewhere:
     return found
 
 
-def _message(edge: tuple[str, str, str], gone: list[str], elsewhere: Elsewhere | None) -> str:
+def _message(edge: tuple[str, str, str], gone: list[str], elsewhere: KnownReferences | None) -> str:
     from_id, name, to_id = edge
     said = f"{from_id} {name} {to_id}" if name else f"{from_id} links to {to_id}"
     if not gone:
@@ -78,14 +80,14 @@ def _message(edge: tuple[str, str, str], gone: list[str], elsewhere: Elsewhere |
     return f"{said}, but there is no {' and no '.join(dict.fromkeys(gone))}."
 
 
-def _of_itself(gone: Iterable[str], elsewhere: Elsewhere) -> list[str]:
+def _of_itself(gone: Iterable[str], elsewhere: KnownReferences) -> list[str]:
     """Return the ids without the name of the repository, where that is the one that states them."""
     named = [in_other_repo(end) for end in gone]
     return [one[1] for one in named if one and one[0] == elsewhere.own]
 
 
 def _hint(
-    edge: tuple[str, str, str], gone: list[str], alike: dict[str, str], source: str, elsewhere: Elsewhere | None
+    edge: tuple[str, str, str], gone: list[str], alike: dict[str, str], source: str, elsewhere: KnownReferences | None
 ) -> str:
     if not gone:
         return f"{kb('sync', lead='Run')}; if it stays, state the link with a type."

@@ -37,7 +37,7 @@ class Torn(msgspec.Struct, frozen=True):
     flaw: Flaw
 
 
-class Survey(msgspec.Struct, frozen=True):
+class SegmentSurvey(msgspec.Struct, frozen=True):
     """The content of the active segment. ``size`` is None if the file is missing."""
 
     head: Head
@@ -88,7 +88,7 @@ class RecoveryReport(msgspec.Struct, frozen=True):
         return notices
 
 
-def survey(fs: Fs, directory: Path, of: Head) -> Survey:
+def survey(fs: Fs, directory: Path, of: Head) -> SegmentSurvey:
     """Read the active segment to its end, writing nothing.
 
     Raises:
@@ -98,23 +98,23 @@ def survey(fs: Fs, directory: Path, of: Head) -> Survey:
     size = files.read_size(fs, path)
     reached = segment.start
     if size is None:
-        return Survey(of, size, reached)
+        return SegmentSurvey(of, size, reached)
     whole: list[Whole] = []
     torn: Torn | None = None
     with files.explained(path, "read", reading=True), files.opened(fs, path, os.O_RDONLY) as fd:
         for item in scan.walk(fs, fd, reached, tip.length):
             if isinstance(item, BrokenWalk):
-                return Survey(of, size, reached, damage=item)
+                return SegmentSurvey(of, size, reached, damage=item)
             reached = item.end
         for item in scan.walk(fs, fd, reached, size):
             if isinstance(item, BrokenWalk):
                 torn = Torn(item.at.offset, size - item.at.offset, item.flaw)
             else:
                 whole.append(Whole(item.end, frame.time_of(item.frame.rec)))
-    return Survey(of, size, reached, whole=tuple(whole), torn=torn)
+    return SegmentSurvey(of, size, reached, whole=tuple(whole), torn=torn)
 
 
-def plan(directory: Path, found: Survey) -> RecoveryPlan:
+def plan(directory: Path, found: SegmentSurvey) -> RecoveryPlan:
     """Decide by the table in ``docs/durability.md``. Pure: ``directory`` is only named in messages."""
     of, tip, torn = found.head, found.head.head, found.torn
     refusal: KBError | None = None

@@ -172,7 +172,7 @@ def _check_tail(fs: Fs, directory: Path, of: Head) -> list[ProofFinding]:
     return [ProofFinding("note", "beyond_head", str(path), _fate(size - of.head.length, found), offset=of.head.length)]
 
 
-def _fate(length: int, found: recovery.Survey) -> str:
+def _fate(length: int, found: recovery.SegmentSurvey) -> str:
     """Return what bytes beyond the head are, and what the next write does with them."""
     fate = []
     if found.whole:

@@ -19,7 +19,7 @@ from kbcore.storage import head
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.loss import Loss, contradiction, is_put_away, missing
-from kbcore.storage.witness_notes import DamagedNote, Note, NotesFolder, Seen, file_of, seen_of
+from kbcore.storage.witness_notes import BranchNote, DamagedNote, NotesFolder, Seen, file_of, seen_of
 
 _COMPARISONS: Final = 3
 """Most comparisons with a head that another store replaces meanwhile."""
@@ -40,7 +40,7 @@ class BranchWitness:
         self._gate = threading.Lock()
         self._remembered: Seen | None = None
         """States seen by this process, for a repository of which nothing can be noted."""
-        self._last: Note | None = None
+        self._last: BranchNote | None = None
         """The notes as last read, or written since."""
         self.loss: Loss | None = None
         """Losses that the last check found."""
@@ -122,7 +122,7 @@ class BranchWitness:
             self._advance(of, note)
         return self.loss
 
-    def _look(self) -> Note:
+    def _look(self) -> BranchNote:
         """Return what is noted of the branch; where that cannot be read, what this process remembers."""
         note = self._place.look(self._name)
         if note.seen is None and (not note.is_usable or self._place.unavailable or self._place.folder() is None):
@@ -157,7 +157,7 @@ class BranchWitness:
         except UnknownBranch:
             return None
 
-    def _advance(self, of: Head, note: Note) -> None:
+    def _advance(self, of: Head, note: BranchNote) -> None:
         """Note a head, if it is a later one than what is noted: under the same id never an earlier one.
 
         A damaged file is replaced even if this process remembers what it was to say.
@@ -168,7 +168,7 @@ class BranchWitness:
             return
         self._remembered = seen_of(of, self._directory)
         is_written = self._place.write(self._name, self._remembered, replaces=bool(note.damage))
-        self._last = Note(self._remembered) if is_written else None
+        self._last = BranchNote(self._remembered) if is_written else None
         if is_written:
             self.damaged = None
 

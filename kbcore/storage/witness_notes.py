@@ -74,7 +74,7 @@ class Seen(msgspec.Struct, frozen=True):
     """The newest epochs that the store had ended then: they tell which records another state of it lacks."""
 
 
-class Note(msgspec.Struct, frozen=True):
+class BranchNote(msgspec.Struct, frozen=True):
     """The content of a branch's file: what was noted, None where there is no such file or it is damaged."""
 
     seen: Seen | None
@@ -296,11 +296,11 @@ class NotesFolder:
         """Return what is noted of a branch, None where nothing can be read."""
         return self.look(directory_name, folder).seen
 
-    def look(self, directory_name: str, folder: Path | None = None) -> Note:
+    def look(self, directory_name: str, folder: Path | None = None) -> BranchNote:
         """Return what the file of a branch holds."""
         folder = folder or self.folder()
         if folder is None:
-            return Note(None)
+            return BranchNote(None)
         found: set[bytes] = set()
         for _ in range(_READS):
             path = file_of(folder, directory_name)
@@ -308,13 +308,13 @@ class NotesFolder:
                 data = files.read_file(self._fs, path, MAX_BYTES)
             except KBError as error:
                 # What cannot even be looked at, as in a home folder that is shut, counts as absent.
-                return Note(None, f"({error.message})" if files.is_there(self._fs, path) else "")
+                return BranchNote(None, f"({error.message})" if files.is_there(self._fs, path) else "")
             seen = None if data is None else decode(data)
             if seen or data is None:
-                return Note(seen)
+                return BranchNote(seen)
             found.add(data)
         # While another process writes it, no two readings need be the same.
-        return Note(None, "is not what KB wrote") if len(found) == 1 else Note(None, is_changing=True)
+        return BranchNote(None, "is not what KB wrote") if len(found) == 1 else BranchNote(None, is_changing=True)
 
     def prepare(self) -> None:
         """Give a repository without an id one, so that it can be noted; ``unavailable`` says why that failed.

@@ -10,7 +10,7 @@ import msgspec
 from kbcore.errors.remedies import for_shell
 from kbcore.errors.secrets import mask_fields
 from kbcore.model.renames import joined
-from kbcore.model.state import Change, Changes, Draft
+from kbcore.model.state import Changes, Draft, ElementChange
 from kbcore.view.tables import WHOLE
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def summarize(changes: Changes, unchanged: int = 0) -> ChangeSummary:
     """Return what changes made, changed, removed and renamed. An edge that only a rename gave another id is none."""
     changes = joined(changes)
 
-    def ids(wanted: Sequence[Change[Any]]) -> tuple[str, ...]:
+    def ids(wanted: Sequence[ElementChange[Any]]) -> tuple[str, ...]:
         return tuple(sorted(change.key for change in wanted))
 
     kept = [(one.before.id, one) for one in changes.nodes if one.before is not None and one.after is not None]

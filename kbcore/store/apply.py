@@ -17,7 +17,7 @@ from kbcore.model.concepts import DEFINING, PREDICATE, TYPE, Concept, extended
 from kbcore.model.graph import Node, nested
 from kbcore.model.record import IMPORT
 from kbcore.model.schema import ORDER, TASK, Schema
-from kbcore.model.state import Change, Draft, Stamp, State, StateReads
+from kbcore.model.state import Draft, ElementChange, Stamp, State, StateReads
 from kbcore.query.former import successors
 from kbcore.query.known import nearest_id as nearest_known
 from kbcore.rules.stale_edges import stale_edges
@@ -365,7 +365,7 @@ def _with_ends(edge: AnyEdge, present: Mapping[str, str]) -> AnyEdge:
     return msgspec.structs.replace(edge, from_id=from_id, to_id=to_id)
 
 
-def defines(change: Change[Node]) -> bool:
+def defines(change: ElementChange[Node]) -> bool:
     """Tell whether a change is one of what the branch defines of types, which what uses them depends on."""
     return any(node is not None and node.type in DEFINING for node in (change.before, change.after))
 

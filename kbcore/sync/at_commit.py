@@ -14,7 +14,7 @@ from kbcore.store.history.moment import WITHOUT_RECORD, Meant, read_meant
 from kbcore.store.history.when import SHOWN_COMMIT, When
 from kbcore.store.workspace import Workspace
 from kbcore.sync.active_extractors import wanted
-from kbcore.sync.documents import Documents
+from kbcore.sync.documents import RepositoryDocuments
 from kbcore.sync.file_dates import dates_of, document_folders
 from kbcore.text.escaping import in_quotes
 from kbcore.view.scratch_copy import scratch_copy
@@ -44,7 +44,7 @@ def read_point(
         with gc_pause.paused(), scratch_copy(view, 0) as copy:
             tree = blobs.tree_of(workspace.repo, workspace.machine.env, point.commit)
             dates = partial(dates_of, workspace, point.commit, document_folders(wanted(workspace)), is_kept=False)
-            Documents(workspace, store.claims).sync_tree(copy, tree, dates)
+            RepositoryDocuments(workspace, store.claims).sync_tree(copy, tree, dates)
             return use(copy, Meant(copy.seq, said, is_of_documents=True))
 
     return store.read(of_documents)

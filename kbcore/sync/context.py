@@ -57,7 +57,7 @@ class ContextRequest(msgspec.Struct, frozen=True):
         return limits.FILE_CONTEXT_TOKENS if is_file else limits.CONTEXT_TOKENS
 
 
-class Unknown(msgspec.Struct, frozen=True):
+class UnknownName(msgspec.Struct, frozen=True):
     """A path or an id of which nothing is known, and those that are most like it."""
 
     asked: str
@@ -82,7 +82,7 @@ class Context(msgspec.Struct, frozen=True):
     """
 
     facts: tuple[Fact, ...] = ()
-    unknown: tuple[Unknown, ...] = ()
+    unknown: tuple[UnknownName, ...] = ()
     retired: int = 0
     goes_on: bool = False
     names: frozenset[str] = frozenset()
@@ -99,7 +99,7 @@ class Context(msgspec.Struct, frozen=True):
 
         ``size`` is the length of a value in the answer.
         """
-        items: list[Unknown | Fact] = [*self.unknown, *self.facts]
+        items: list[UnknownName | Fact] = [*self.unknown, *self.facts]
         found = fit(
             items,
             chars - size({"facts": [], "unknown": [], "omitted": {}, "goes_on": True}),
@@ -111,7 +111,7 @@ class Context(msgspec.Struct, frozen=True):
         taken = [items[at] for at in found.taken]
         shown: dict[str, Any] = {
             "facts": [one.as_json() for one in taken if isinstance(one, Fact)],
-            "unknown": [one.as_json() for one in taken if isinstance(one, Unknown)],
+            "unknown": [one.as_json() for one in taken if isinstance(one, UnknownName)],
             "omitted": found.omitted,
             "goes_on": self.goes_on,
         }
@@ -153,7 +153,7 @@ class _Starts:
         self._branch = branch
         self.now: dict[str, Tie] = {}
         self.then: dict[str, tuple[Tie, int]] = {}
-        self.unknown: list[Unknown] = []
+        self.unknown: list[UnknownName] = []
         self._files: dict[str, str] = {}
         """The files that are asked for, each with the text that named it."""
 
@@ -171,7 +171,7 @@ class _Starts:
             self.now.setdefault(present, Tie(steps=0))
         else:
             near = nearest_id(self._view.rows, id_)
-            self.unknown.append(Unknown(id_, (near,) if near else ()))
+            self.unknown.append(UnknownName(id_, (near,) if near else ()))
 
     def add_path(self, path: str, start: str) -> None:
         """Add what is at a path: of a line the innermost entity, of a file that is gone what it held."""
@@ -185,7 +185,7 @@ class _Starts:
         if found is not None:
             self._add(Tie(near=found.place.path, steps=0), [one.id for one in found.subjects])
         elif not self._add_gone(place_in(path, str(self._workspace.repo.worktree), start).path, "deleted"):
-            self.unknown.append(Unknown(path, self._near(path, start)))
+            self.unknown.append(UnknownName(path, self._near(path, start)))
 
     def add_change(self, change: FileChange) -> None:
         """Add what a change of a file touches; of a file of which nothing is known there is nothing to say."""

@@ -14,7 +14,7 @@ from kbcore.extract import markdown
 from kbcore.extract.settings import PATHS
 from kbcore.extract.sources import detection
 from kbcore.extract.sources.detection import Configured, Detection
-from kbcore.extract.sources.proposal import Proposal, of_setting
+from kbcore.extract.sources.proposal import SettingsProposal, of_setting
 from kbcore.git.tracked_paths import listed_paths
 from kbcore.git.worktree_content import Unfit, check, read_beginning
 from kbcore.store.settings_edit import change_settings
@@ -50,7 +50,9 @@ def reader(workspace: Workspace) -> Callable[[str, int], bytes | None]:
     return read
 
 
-def changed(workspace: Workspace, proposal: Proposal, value: dict[str, Any] | list[str], setting: str) -> Proposal:
+def changed(
+    workspace: Workspace, proposal: SettingsProposal, value: dict[str, Any] | list[str], setting: str
+) -> SettingsProposal:
     """Return a proposal with another value and setting, and what these give.
 
     Raises: ``InvalidQuery`` for settings that cannot be used.
@@ -75,7 +77,7 @@ def check_text(workspace: Workspace, text: str, *, what: str = "settings") -> No
         raise InvalidQuery(f"The {what} cannot be used: {said}", hint=first.remedy if first else "") from error
 
 
-def take(workspace: Workspace, proposals: Sequence[Proposal]) -> bool:
+def take(workspace: Workspace, proposals: Sequence[SettingsProposal]) -> bool:
     """Add proposals to the settings file; all else in it stays as it is. Return whether it was changed.
 
     Raises: as ``settings_edit.change_settings``.
@@ -90,7 +92,7 @@ def take(workspace: Workspace, proposals: Sequence[Proposal]) -> bool:
     return bool(proposals) and change_settings(workspace, change)
 
 
-def _with(text: str, proposal: Proposal, stated: dict[str, dict[str, Any]]) -> str:
+def _with(text: str, proposal: SettingsProposal, stated: dict[str, dict[str, Any]]) -> str:
     if isinstance(proposal.value, dict):
         return with_item(text, ["sources"], proposal.value)
     path = proposal.setting.split(".")

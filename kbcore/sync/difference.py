@@ -13,7 +13,7 @@ import msgspec
 
 from kbcore.extract.facts import ends_of
 from kbcore.model.folding import apply
-from kbcore.model.graph import CLIENT, NoteOnFile, SourceFile, former_ids, former_ids_of
+from kbcore.model.graph import CLIENT, NoteOnFile, SyncedFile, former_ids, former_ids_of
 from kbcore.model.read_set import ReadSet
 from kbcore.model.record import ChangeOperation, DropNode, ForgetSource, Operation, PutNode, ReadSource
 from kbcore.model.schema import Schema
@@ -271,7 +271,7 @@ def _sources(
         old = state.sources.get(reading.path)
         notes = tuple(noted.get(reading.path, ()))
         is_ok = not entities.held.is_partial(reading.path) and all(note.severity != "error" for note in notes)
-        new = SourceFile(reading.path, reading.hash, reading.extractor, is_ok, notes, old.version if old else 0)
+        new = SyncedFile(reading.path, reading.hash, reading.extractor, is_ok, notes, old.version if old else 0)
         if new != old:
             ops.append(
                 ReadSource(

@@ -62,7 +62,7 @@ class Differing(msgspec.Struct, frozen=True):
         return bool(self.read or self.gone)
 
 
-class Documents:
+class RepositoryDocuments:
     """A repository's documents in git. Contents are read when they are asked for, and hashed once."""
 
     def __init__(self, workspace: Workspace, claims: Callable[[View], ClaimIndex]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.model.graph import Link, NoteOnFile, SourceFile
+from kbcore.model.graph import Link, NoteOnFile, SyncedFile
 from kbcore.sync.answer import Located, UnresolvedLink
 from kbcore.text.problems import FileProblem, Severity
 from kbcore.view.database import among
@@ -38,7 +38,7 @@ def stale_sources(view: View, paths: Collection[str] | None = None) -> tuple[str
     ``paths`` limits the question, for example to the owners of the entities that are to be shown.
     """
 
-    def is_stale(source: SourceFile) -> bool:
+    def is_stale(source: SyncedFile) -> bool:
         return not source.is_ok and (paths is None or source.path in paths)
 
     return tuple(sorted(path for (path,) in view.cells("source", ["path"], _at("not is_ok and path", paths), is_stale)))
@@ -81,7 +81,7 @@ def _at(column: str, paths: Collection[str] | None) -> tuple[str, list[Any]]:
 def _known_problems(view: View, paths: Collection[str] | None) -> tuple[Located, ...]:
     """Return what was found wrong in files when they were last read, in order of path."""
 
-    def has_some(source: SourceFile) -> bool:
+    def has_some(source: SyncedFile) -> bool:
         return bool(source.problems) and (paths is None or source.path in paths)
 
     rows = view.cells("source", list(SOURCE), _at("problems::varchar <> '[]' and path", paths), has_some)

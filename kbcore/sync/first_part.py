@@ -16,14 +16,14 @@ import msgspec
 from kbcore.extract.facts import ends_of
 from kbcore.git.file_dates import DocumentDates
 from kbcore.ids import is_link_id
-from kbcore.model.graph import FORMER_IDS, Link, Node, SourceFile
+from kbcore.model.graph import FORMER_IDS, Link, Node, SyncedFile
 from kbcore.model.record import Operation, PutNode, ReadSource, StateLink, vocabulary_of
 from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp, State
 from kbcore.sync.difference import difference
 from kbcore.sync.entity_renames import Past
 from kbcore.sync.id_ownership import FileReading
-from kbcore.sync.jobs import OPERATIONS, EntityList, Part
+from kbcore.sync.jobs import OPERATIONS, EntityList, JobResult
 from kbcore.view.tables import link_row, may_lack_an_end, node_row, source_row
 
 ROW_OF: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
@@ -72,7 +72,7 @@ def plan_part(
     schema: Schema,
     stamp: Stamp,
     dates: Mapping[str, DocumentDates],
-) -> tuple[Part, dict[str, bytes]]:
+) -> tuple[JobResult, dict[str, bytes]]:
     """Return the result for files in order of their paths, and what its files hold, by kind (``jobs.part_file``)."""
     paths = {link.target for reading in readings for link in reading.facts.links if link.is_path}
     ids_of_path = {path: entities.ids(path) for path in paths}
@@ -91,12 +91,12 @@ def plan_part(
         and all(_is_plain(reading) for reading in readings)
         and entities.are_kept(nodes)
     )
-    elements: dict[str, Sequence[Node | Link | SourceFile]] = {"node": nodes, "link": links, "source": read}
+    elements: dict[str, Sequence[Node | Link | SyncedFile]] = {"node": nodes, "link": links, "source": read}
     rows: dict[str, bytes] = {
         table: _encoder.encode_lines([ROW_OF[table](element) for element in listed])
         for table, listed in elements.items()
     }
-    part = Part(
+    part = JobResult(
         vocabulary=vocabulary_of(found.ops),
         created=[node.id for node in nodes],
         link_keys=[link.id for link in links],

@@ -32,7 +32,7 @@ from kbcore.sync.difference import Difference
 from kbcore.sync.first_part import ROW_OF, StatedEntities
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.job_runner import JobRunner
-from kbcore.sync.jobs import OPERATIONS, EntityList, Part
+from kbcore.sync.jobs import OPERATIONS, EntityList, JobResult
 from kbcore.sync.scan import FoundFile
 from kbcore.sync.workers import Workers
 
@@ -151,7 +151,7 @@ def _parts(
     preparation: jobs.PrepareFirst,
     workers: Workers,
     folder: str,
-) -> list[Part] | None:
+) -> list[JobResult] | None:
     """Return the parts in order; None where one cannot say what comes of its files, or has no room for its rows."""
 
     def messages() -> Iterator[tuple[tuple[int, bytes], bytes]]:
@@ -163,7 +163,7 @@ def _parts(
     prepared = jobs.encode(preparation)
     workers.prepare(prepared)
     here: JobRunner | None = None
-    parts: dict[int, Part] = {}
+    parts: dict[int, JobResult] = {}
     for (number, message), answer in workers.results(messages()):
         if answer is None:
             if here is None:
@@ -194,7 +194,7 @@ def _divided(
 
 
 def _whole(
-    readings: Sequence[FileReading], parts: Sequence[Part], entities: EntityList, stamp: Stamp, folder: str
+    readings: Sequence[FileReading], parts: Sequence[JobResult], entities: EntityList, stamp: Stamp, folder: str
 ) -> Compared | None:
     """Return what the parts come to together. None where files state fields of the same edge."""
     counts = Counter(key for part in parts for key in part.link_keys)

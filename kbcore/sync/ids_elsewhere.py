@@ -58,7 +58,7 @@ class NotSeen(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Elsewhere(msgspec.Struct, frozen=True):
+class HighestIds(msgspec.Struct, frozen=True):
     """The id with the highest number of each series that was asked for, as far as there is one."""
 
     highest: dict[str, SeenId]
@@ -83,7 +83,7 @@ class _Kept(msgspec.Struct, frozen=True):
 _decode = msgspec.json.Decoder(_Kept).decode
 
 
-def ids_elsewhere(workspace: Workspace, branch: str, prefixes: Iterable[str]) -> Elsewhere:
+def ids_elsewhere(workspace: Workspace, branch: str, prefixes: Iterable[str]) -> HighestIds:
     """Return the highest ids of series that are in use elsewhere than in the store of a branch.
 
     What cannot be looked at stops nothing: it is named in the answer.
@@ -112,7 +112,7 @@ class _Search:
         self._highest: dict[str, SeenId] = {}
         self._not_seen: list[NotSeen] = []
 
-    def run(self, branch: str) -> Elsewhere:
+    def run(self, branch: str) -> HighestIds:
         """Look everywhere, and keep what was read."""
         repo, env = self._workspace.repo, self._workspace.machine.env
         with self._noting("ref"):
@@ -129,7 +129,7 @@ class _Search:
         if self._new >= _WORTH_WRITING or self._stores.keys() - self._known.stores.keys():
             kept = _Kept(_FORMAT, self._stated, self._stores)
             write_cached(self._workspace.machine.fs, self._path, msgspec.json.encode(kept))
-        return Elsewhere(self._highest, tuple(self._not_seen))
+        return HighestIds(self._highest, tuple(self._not_seen))
 
     @contextlib.contextmanager
     def _noting(self, kind: str, name: str = "") -> Iterator[None]:

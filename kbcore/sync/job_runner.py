@@ -38,7 +38,7 @@ class JobRunner:
     def _read(self, file: FileToRead, now_ns: int) -> FileContent:
         return read_content(file, *self._extractors[file.extractor], now_ns)
 
-    def _plan(self, job: jobs.PlanPart) -> jobs.Part | None:
+    def _plan(self, job: jobs.PlanPart) -> jobs.JobResult | None:
         first, entities = self._first, self._entities
         if first is None or entities is None:
             raise ValueError("no part is planned before it was prepared")

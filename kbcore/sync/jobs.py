@@ -64,7 +64,7 @@ class PrepareFirst(msgspec.Struct, frozen=True, tag=True):
 
 
 class PlanPart(msgspec.Struct, frozen=True, tag=True):
-    """The job to plan a part of a first sync; the answer is a ``Part``, or None where there is no room for its files.
+    """The job to plan a part of a first sync; the answer is a ``JobResult``, None where its files have no room.
 
     ``files`` has path, hash, mark of the extractor and encoded facts of each, ``dates`` what git knows of some of them.
     """
@@ -75,7 +75,7 @@ class PlanPart(msgspec.Struct, frozen=True, tag=True):
     dates: dict[str, DocumentDates] = {}
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True):
+class JobResult(msgspec.Struct, frozen=True, array_like=True):
     """The result for some files.
 
     Its operations and rows are in files (``part_file``). ``created`` are entities, ``link_keys`` edges, and
@@ -100,7 +100,7 @@ _encoder: Final = msgspec.msgpack.Encoder()
 _job: Final = msgspec.msgpack.Decoder(Job)
 _contents: Final = msgspec.msgpack.Decoder(list[EncodedContent | None])
 _facts: Final = msgspec.msgpack.Decoder(Facts)
-_part: Final = msgspec.msgpack.Decoder(Part | None)
+_part: Final = msgspec.msgpack.Decoder(JobResult | None)
 
 
 def encode(job: Job) -> bytes:
@@ -124,9 +124,9 @@ def decode_facts(encoded: bytes) -> Facts:
     return _facts.decode(encoded)
 
 
-def decode_part(answer: bytes) -> Part | None:
+def decode_part(answer: bytes) -> JobResult | None:
     """Return the answer to ``PlanPart``."""
-    part: Part | None = _part.decode(answer)
+    part: JobResult | None = _part.decode(answer)
     return part
 
 
@@ -138,7 +138,7 @@ def encode_content(content: FileContent) -> EncodedContent | None:
     return EncodedContent(content.hash, content.looks, facts, content.is_gone)
 
 
-def encode_answer(answer: list[EncodedContent | None] | Part | None) -> bytes:
+def encode_answer(answer: list[EncodedContent | None] | JobResult | None) -> bytes:
     """Return the message of an answer."""
     return _encoder.encode(answer)
 

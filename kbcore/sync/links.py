@@ -31,7 +31,7 @@ CONTESTED: Final = "contested_field"
 _LEFT_OUT: Final = "Until then the link is left out."
 
 
-class Stated(msgspec.Struct, frozen=True):
+class LinkInFile(msgspec.Struct, frozen=True):
     """A link as a file states it, in this line."""
 
     edge: Edge
@@ -108,9 +108,11 @@ def plan_links(readings: Sequence[FileReading], gone: frozenset[str], around: Li
     return plan
 
 
-def _wanted(plan: LinkPlan, reading: FileReading, around: LinkContext, known: Mapping[str, Link]) -> dict[str, Stated]:
+def _wanted(
+    plan: LinkPlan, reading: FileReading, around: LinkContext, known: Mapping[str, Link]
+) -> dict[str, LinkInFile]:
     """Return the links that a file states now, by key; ``known`` are those that it states until now."""
-    wanted: dict[str, Stated] = {}
+    wanted: dict[str, LinkInFile] = {}
     of_ends: dict[frozenset[str], list[Link]] = {}
     for link in known.values():
         of_ends.setdefault(frozenset((link.from_id, link.to_id)), []).append(link)
@@ -135,13 +137,13 @@ class _Claims:
     ``now`` is what the files say that are read now, those that are gone included.
     """
 
-    def __init__(self, plan: LinkPlan, state: State, now: Mapping[str, Mapping[str, Stated]]) -> None:
+    def __init__(self, plan: LinkPlan, state: State, now: Mapping[str, Mapping[str, LinkInFile]]) -> None:
         self._plan = plan
         self._state = state
         self._now = now
         self._claimed: dict[tuple[str, str], str] = {}
 
-    def held(self, path: str, key: str, stated: Stated) -> set[str]:
+    def held(self, path: str, key: str, stated: LinkInFile) -> set[str]:
         """Return the fields of a link that are not this file's to state; it is reported where it says otherwise."""
         held = set()
         for name, value in stated.fields.items():
@@ -201,12 +203,12 @@ class _Case:
         )
 
 
-def _stated(case: _Case) -> Stated | None:
+def _stated(case: _Case) -> LinkInFile | None:
     """Return what a link of a file means now, or None when it cannot be recorded."""
     link, around = case.link, case.around
     if link.is_of_others:
         ends = (_present(case, link.subject), _target(case))
-        return None if ends[0] == ends[1] else Stated((link.type or "", link.kind, *ends), "", {}, link.line)
+        return None if ends[0] == ends[1] else LinkInFile((link.type or "", link.kind, *ends), "", {}, link.line)
     if link.subject not in around.entities.accepted.get(case.path, ()):
         return None
     target = _target(case)
@@ -270,7 +272,7 @@ def _number(stated: Any) -> Any:
 
 def _typed(
     case: _Case, name: str, target: str, types: tuple[str | None, str | None], fields: dict[str, Any]
-) -> Stated | None:
+) -> LinkInFile | None:
     schema = case.around.schema
     edge = schema.edges.get(name)
     if edge is None:
@@ -291,7 +293,7 @@ def _typed(
         message = f"`{name}` has no kinds, so that {in_quotes(case.link.kind)} is left out."
         case.wrong("no_kind", message, "Leave the kind out, or name `relates_to` with it.", "warning")
     kind = (case.link.kind or "link") if edge.needs_kind else ""
-    return Stated((name, kind, from_id, to_id), "", fields, case.link.line)
+    return LinkInFile((name, kind, from_id, to_id), "", fields, case.link.line)
 
 
 def _near(case: _Case, name: str, target: str, types: tuple[str | None, str | None]) -> str:
@@ -320,18 +322,18 @@ def _only_id(case: _Case, target: str, types: tuple[str | None, str | None]) -> 
     return f"Write only the id, `links: [{target}]`: that is `{way}"
 
 
-def _bare(case: _Case, target: str, types: tuple[str | None, str | None], fields: dict[str, Any]) -> Stated:
+def _bare(case: _Case, target: str, types: tuple[str | None, str | None], fields: dict[str, Any]) -> LinkInFile:
     """Return what a bare link means; while an end is missing it keeps the edge that it had."""
     subject = case.link.subject
     if None in types:
         for link in case.known.get(frozenset((subject, target)), ()):
             is_ours = any(statement.said == subject for statement in link.statements)
             if is_ours and link.type:
-                return Stated((link.type, link.kind, link.from_id, link.to_id), subject, fields, case.link.line)
-    return Stated(edge_meant(case.around.schema, (subject, target), types), subject, fields, case.link.line)
+                return LinkInFile((link.type, link.kind, link.from_id, link.to_id), subject, fields, case.link.line)
+    return LinkInFile(edge_meant(case.around.schema, (subject, target), types), subject, fields, case.link.line)
 
 
-def _statement(path: str, stated: Stated, old: Link | None, held: set[str]) -> StateLink | None:
+def _statement(path: str, stated: LinkInFile, old: Link | None, held: set[str]) -> StateLink | None:
     """Return what makes a file state a link so, None where it does; ``held`` are fields that another file states."""
     mine = {name for name, owner in (old.owners if old else {}).items() if owner == path}
     values = {

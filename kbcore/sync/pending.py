@@ -24,7 +24,7 @@ from kbcore.extract.settings import EDGE_NAMES
 from kbcore.extract.sources.extractor import NAME as SOURCES
 from kbcore.git import staging
 from kbcore.ids import path_text
-from kbcore.model.graph import CLIENT, FORMER_IDS, SourceFile
+from kbcore.model.graph import CLIENT, FORMER_IDS, SyncedFile
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
 from kbcore.sync.active_extractors import SETTINGS, as_defined, for_documents, wanted_and_faults
@@ -282,7 +282,7 @@ def recorded_files(view: View, below: Sequence[str] | None = None) -> list[tuple
     return [(path, digest, mark, _is_open(problems)) for path, digest, mark, problems in dict.fromkeys(found)]
 
 
-def _has_open(source: SourceFile) -> bool:
+def _has_open(source: SyncedFile) -> bool:
     return any(note.code in RECONSIDERED for note in source.problems)
 
 

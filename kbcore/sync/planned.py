@@ -11,7 +11,7 @@ from kbcore.git.file_dates import DocumentDates
 from kbcore.model.graph import Link, Node
 from kbcore.model.record import SYNC
 from kbcore.model.schema import Schema
-from kbcore.model.state import Change, Changes, Stamp
+from kbcore.model.state import Changes, ElementChange, Stamp
 from kbcore.sync.active_extractors import as_defined
 from kbcore.sync.comparison import Compared, FileSources, compare
 from kbcore.sync.first_sync import is_first
@@ -126,7 +126,7 @@ def unchanged_files(changes: Changes) -> frozenset[str]:
         and one.after
         and msgspec.structs.replace(one.before, extractor=one.after.extractor, version=one.after.version) == one.after
     }
-    changed: tuple[Change[Node] | Change[Link], ...] = (*changes.nodes, *changes.links)
+    changed: tuple[ElementChange[Node] | ElementChange[Link], ...] = (*changes.nodes, *changes.links)
     for change in changed:
         same -= {file for element in (change.before, change.after) if element for file in files_of(element)}
     return frozenset(same)

@@ -50,7 +50,7 @@ class ActiveExtractor(msgspec.Struct, frozen=True):
     fault: Problem | None = None
 
 
-class Unusable:
+class MissingExtractor:
     """An extractor that is not there. It reads nothing."""
 
     version = 0
@@ -158,7 +158,7 @@ def wanted(
 
 def absent(name: str, fault: Problem, extra: Mapping[str, Any]) -> ActiveExtractor:
     """Return the placeholder of an extractor that cannot be used, for this reason."""
-    return ActiveExtractor(Unusable(name), extra, (), f"{name}/0", fault)
+    return ActiveExtractor(MissingExtractor(name), extra, (), f"{name}/0", fault)
 
 
 def held(

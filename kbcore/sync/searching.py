@@ -26,7 +26,7 @@ from kbcore.view.text_documents import documents_of
 from kbcore.view.view import View
 
 if TYPE_CHECKING:  # what reads text, and its database, is imported where a text is asked for
-    from kbcore.query.text.page import Meanings
+    from kbcore.query.text.page import MeaningSource
     from kbcore.query.text.parse_query import Index
     from kbcore.view.text_index_cache import BranchTexts
 
@@ -54,7 +54,7 @@ class _Texts:
     def index(self, at: int | None) -> Index:
         return self._texts.index(self._view, at, self._read)
 
-    def meanings(self, at: int | None) -> Meanings | None:
+    def meanings(self, at: int | None) -> MeaningSource | None:
         if not self._takes_meaning:
             return None
         from kbcore.text import embedding  # noqa: PLC0415 - most searches need no model
@@ -67,7 +67,7 @@ class _Texts:
         begun_s = clock.monotonic_s()
         try:
             found = self._texts.meanings(self._view, at, self._read)
-        except embedding.Unusable as error:
+        except embedding.ModelUnusable as error:
             self.hint = f"The meaning of texts is not searched: {error}. {embedding.HOW_TO_INSTALL}"
             return None
         if found is None:

@@ -15,12 +15,12 @@ import msgspec
 from kbcore.errors.remedies import kb
 from kbcore.model.bare_links import resolve
 from kbcore.model.claims.change import AddMember, Change, SetField, fields_redacted, union
-from kbcore.model.claims.fold import Documents, Edge, Entity, FoldedClaims, fold
+from kbcore.model.claims.fold import ClaimedEdge, DocumentFacts, Entity, FoldedClaims, fold
 from kbcore.model.claims.operations import ClaimOperations, contested_names
 from kbcore.model.claims.subjects import Subjects
 from kbcore.model.content import confirmed_content
 from kbcore.model.folding import apply
-from kbcore.model.graph import FORMER_IDS, Link, Node, SourceFile, contested_note, former_ids
+from kbcore.model.graph import FORMER_IDS, Link, Node, SyncedFile, contested_note, former_ids
 from kbcore.model.read_set import NOTHING, ReadSet
 from kbcore.model.record import ChangeOperation, ConfirmLink, DropNode, LeaveChange, Operation, PutNode, TakeChange
 from kbcore.model.redaction.changes import without
@@ -123,7 +123,9 @@ class SharedChanges:
         self._once_committed = index.once_committed(ids, self._seq)
         for op in unrecorded:
             self._note(op)
-        self._folds: tuple[Subjects, tuple[Documents, Documents], tuple[FoldedClaims, FoldedClaims]] | None = None
+        self._folds: tuple[Subjects, tuple[DocumentFacts, DocumentFacts], tuple[FoldedClaims, FoldedClaims]] | None = (
+            None
+        )
         """The last states before and after, with what they were made of: a plan is made again on the same."""
         self._was = self._difference(self._bodies | self._recorded)
         self._noted = self._compare()
@@ -157,7 +159,7 @@ class SharedChanges:
             return set()
         return {change for change, _ in left & _named_in_conflicts(self._view)}
 
-    def _is_written(self, was: Entity | Edge | None, now: Entity | Edge | None) -> bool:
+    def _is_written(self, was: Entity | ClaimedEdge | None, now: Entity | ClaimedEdge | None) -> bool:
         """Tell whether an element may be shown otherwise than in the state before."""
         return self._is_again or was != now or (bool(self._elsewhere) and now is not None and _is_contested(now))
 
@@ -302,7 +304,7 @@ class SharedChanges:
             target = next(iter(self._view.nodes([link.to_id])), None)
         return target
 
-    def _source(self, path: str, state: State) -> SourceFile | None:
+    def _source(self, path: str, state: State) -> SyncedFile | None:
         return state.sources.get(path) or next(iter(self._view.sources([path]) if self._view else ()), None)
 
     def _with_documents(self, before: State, after: State) -> Subjects:
@@ -402,7 +404,7 @@ def newly_contested(changes: Changes) -> list[tuple[Node | Link, str]]:
     ]
 
 
-def _is_contested(element: Entity | Edge) -> bool:
+def _is_contested(element: Entity | ClaimedEdge) -> bool:
     """Tell whether a conflict is shown at an element."""
     if isinstance(element, Entity) and (element.names.is_contested or element.deletions):
         return True
@@ -426,9 +428,9 @@ def _stated(node: Node | None) -> dict[str, Any] | None:
     return {name: node.fields.get(name) for name in node.owners}
 
 
-def _documents(state: State, ids: Collection[str]) -> Documents:
+def _documents(state: State, ids: Collection[str]) -> DocumentFacts:
     """Return what documents state of some entities."""
     fields = {key: one for key in ids if (one := _stated(state.nodes.get(key))) is not None}
     nodes = [state.nodes[key] for key in ids if key in state.nodes]
     former = {one: node.id for node in nodes if FORMER_IDS in node.owners for one in former_ids(node)}
-    return Documents(fields, former)
+    return DocumentFacts(fields, former)

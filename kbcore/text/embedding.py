@@ -31,15 +31,15 @@ _TENSOR: Final = "embedding.weight"
 _MODULES: Final = ("numpy", "safetensors", "tokenizers")
 
 
-class Unusable(Exception):
+class ModelUnusable(Exception):
     """The installed package has no model that can be read."""
 
 
-class Model:
+class EmbeddingModel:
     """The embedding, in memory."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the files in the folder of the package. Raises: ``Unusable``."""
+        """Read the files in the folder of the package. Raises: ``ModelUnusable``."""
         from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - of the extra, as below
         from tokenizers import Tokenizer  # noqa: PLC0415
 
@@ -51,9 +51,9 @@ class Model:
             # The tokenizer raises no class of its own, but Exception itself.
             if not isinstance(error, OSError | SafetensorError) and type(error) is not Exception:
                 raise
-            raise Unusable(f"the model of the package `{PACKAGE}` cannot be read: {error}") from error
+            raise ModelUnusable(f"the model of the package `{PACKAGE}` cannot be read: {error}") from error
         if self._weights.ndim != 2 or self._weights.shape[1] != LENGTH:  # noqa: PLR2004 - a matrix
-            raise Unusable(f"the model of the package `{PACKAGE}` has vectors of another length")
+            raise ModelUnusable(f"the model of the package `{PACKAGE}` has vectors of another length")
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts, one a row; zeros for a text without a token."""
@@ -83,12 +83,12 @@ def name_of_model() -> str:
 
 
 @cache
-def model() -> Model:
-    """Return the model of the installed package, loaded once in a process. Raises: ``Unusable``."""
+def model() -> EmbeddingModel:
+    """Return the model of the installed package, loaded once in a process. Raises: ``ModelUnusable``."""
     folder = _folder()
     if folder is None:
-        raise Unusable(MISSING)
-    return Model(folder)
+        raise ModelUnusable(MISSING)
+    return EmbeddingModel(folder)
 
 
 def _folder() -> Path | None:

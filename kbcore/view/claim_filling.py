@@ -19,7 +19,7 @@ from kbcore.errors import Damaged
 from kbcore.ids import link_id
 from kbcore.model.claims import derived
 from kbcore.model.claims.change import Change, Delete, fields_redacted
-from kbcore.model.claims.fold import Documents, FoldedClaims, fold
+from kbcore.model.claims.fold import DocumentFacts, FoldedClaims, fold
 from kbcore.model.claims.running import RunningClaims
 from kbcore.model.claims.subjects import Subjects, claimed_by, creations_of, ids_in, ids_of_clients, names_in
 from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids_of
@@ -104,7 +104,7 @@ class Filling:
                 self.take_in(entry, touched.get(entry.seq))
             self._database.write()
 
-    def take_in(self, entry: FoldedRecord, touched: derived.Touched | None = None) -> None:
+    def take_in(self, entry: FoldedRecord, touched: derived.NamedElements | None = None) -> None:
         """Take in one record, the next one of the journal, which touches this. Raises: ``ViewDamaged``."""
         end = entry.offset_bytes + entry.length_bytes
         self._add("seen", [(entry.seq, entry.sum, entry.file, end)])
@@ -185,7 +185,7 @@ class Filling:
         gone = [(one.id, claim.on) for one, *_ in changes for claim in one.claims if type(claim) is Delete]
         self._add("deleted", {(key,) for change, on in gone for key in creations_of(change, on)})
 
-    def _before(self, touched: derived.Touched, seq: int) -> FoldedClaims:
+    def _before(self, touched: derived.NamedElements, seq: int) -> FoldedClaims:
         """Return the state of the changes at a seq, of all that the operations of the next record touch."""
         edges = tuple({ends for ends in self._index.edges_named(map(frozenset, touched.edges.values())) if ends})
         return self._folded_at(Subjects(touched.entities.union(*edges), touched.around, edges), seq)
@@ -198,12 +198,12 @@ class Filling:
         """
         changes = [*self._index.changes_on(subjects, seq).values()]
         stated = {key: dict[str, Any]() for key in subjects.entities - ids_of_clients(changes)}
-        documents = Documents(stated, self._index.former_ids(stated))
+        documents = DocumentFacts(stated, self._index.former_ids(stated))
         if documents.former_ids:  # then more changes may be on them
             return self._index.folded(subjects, seq, documents=documents)
         return fold(changes, documents)
 
-    def _known_before(self, touched: derived.Touched, seq: int) -> FoldedClaims | None:
+    def _known_before(self, touched: derived.NamedElements, seq: int) -> FoldedClaims | None:
         """Return the same as ``_before``, from the state that is kept; None where that cannot be."""
         found = self._running.before(touched)
         if found is None and touched.is_simple:
@@ -211,7 +211,7 @@ class Filling:
             found = self._running.before(touched)
         return found
 
-    def _look_up(self, all_touched: Iterable[derived.Touched], seq: int) -> None:
+    def _look_up(self, all_touched: Iterable[derived.NamedElements], seq: int) -> None:
         """Bring what operations touch into the state that is kept, as it is at a seq, as far as it is not there."""
         running, simple = self._running, [one for one in all_touched if one.is_simple]
         ids = {key for one in simple for key in one.entities if not running.knows(key)}

@@ -25,7 +25,7 @@ from kbcore.model.claims.change import (
     creation_of,
     creation_words,
 )
-from kbcore.model.claims.fold import NO_DOCUMENTS, OF_EXISTENCE, Documents, FoldedClaims, fold
+from kbcore.model.claims.fold import NO_DOCUMENTS, OF_EXISTENCE, DocumentFacts, FoldedClaims, fold
 from kbcore.model.claims.subjects import (
     Subjects,
     claimed_by,
@@ -232,7 +232,7 @@ class ClaimIndex:
         rows = self._rows(f"select c.body, c.seq from change c where {where} order by c.seq", seq=seq)
         return [HeldChange(_decode(body), number, ()) for body, number in rows]
 
-    def folded(self, subjects: Subjects, seq: int, *, documents: Documents = NO_DOCUMENTS) -> FoldedClaims:
+    def folded(self, subjects: Subjects, seq: int, *, documents: DocumentFacts = NO_DOCUMENTS) -> FoldedClaims:
         """Return the state that the present changes give, of some entities and edges.
 
         What it has of others may not be whole.
@@ -251,7 +251,7 @@ class ClaimIndex:
         return {key: [(creation_words(one, key), made[one].actor) for one in ones] for key, ones in several.items()}
 
     def changes_on(
-        self, subjects: Subjects, seq: int, *, more: Sequence[Change] = (), documents: Documents = NO_DOCUMENTS
+        self, subjects: Subjects, seq: int, *, more: Sequence[Change] = (), documents: DocumentFacts = NO_DOCUMENTS
     ) -> dict[str, Change]:
         """Return the present changes that the state of some entities and edges depends on, by id.
 
@@ -274,7 +274,7 @@ class ClaimIndex:
         return found | self._on({key for end in ends for key in creations[end]} - entities, seq)
 
     def _creations_of(
-        self, ids: Collection[str], names_of_more: Iterable[tuple[str, str]], documents: Documents
+        self, ids: Collection[str], names_of_more: Iterable[tuple[str, str]], documents: DocumentFacts
     ) -> dict[str, frozenset[str]]:
         """Return what each id may mean: the creations that changes know by it, or by another id of one of these.
 

@@ -15,15 +15,15 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from kbcore.ids import LINK_ID_PREFIX, is_link_id, link_id
-from kbcore.model.graph import FORMER_KEY, Link, Node, SourceFile, former_ids
+from kbcore.model.graph import FORMER_KEY, Link, Node, SyncedFile, former_ids
 from kbcore.model.renames import joined, moved_links, renamed_in
-from kbcore.model.state import Change, Changes, State
+from kbcore.model.state import Changes, ElementChange, State
 from kbcore.view.database import among
 from kbcore.view.gaps import out_of_reach
 from kbcore.view.tables import ELEMENTS, WHOLE, link_of, node_of, source_of
 from kbcore.view.view import View
 
-E = TypeVar("E", bound=Node | Link | SourceFile)
+E = TypeVar("E", bound=Node | Link | SyncedFile)
 
 _CHANGED: Final = """
 select distinct {columns} from (select {columns}, version as seq from {table}
@@ -34,7 +34,7 @@ _RESETS: Final = "select seq, written_at from record where clock <> '' and clock
 _FORMER: Final = f'"{FORMER_KEY}"'
 
 
-class Table(msgspec.Struct, Generic[E], frozen=True):
+class ElementTable(msgspec.Struct, Generic[E], frozen=True):
     """A table of elements: its name, its key, its columns as SQL, and how a row becomes an element.
 
     ``order`` names the columns, and the members of an element, that say its place among the others.
@@ -59,14 +59,14 @@ class Table(msgspec.Struct, Generic[E], frozen=True):
         return [self.element(row) for row in rows]
 
 
-def _table(name: str, order: tuple[str, ...], element: Callable[[Sequence[Any]], E]) -> Table[E]:
+def _table(name: str, order: tuple[str, ...], element: Callable[[Sequence[Any]], E]) -> ElementTable[E]:
     key, columns = ELEMENTS[name]
-    return Table(WHOLE.get(name, name), key, ", ".join(columns), order, element)
+    return ElementTable(WHOLE.get(name, name), key, ", ".join(columns), order, element)
 
 
-NODES: Table[Node] = _table("node", ("id",), node_of)
-LINKS: Table[Link] = _table("link", ("from_id", "type", "to_id", "kind"), link_of)
-SOURCES: Table[SourceFile] = _table("source", ("path",), source_of)
+NODES: ElementTable[Node] = _table("node", ("id",), node_of)
+LINKS: ElementTable[Link] = _table("link", ("from_id", "type", "to_id", "kind"), link_of)
+SOURCES: ElementTable[SyncedFile] = _table("source", ("path",), source_of)
 
 
 class Later(msgspec.Struct, Generic[E], frozen=True):
@@ -90,7 +90,7 @@ def state_at(view: View, seq: int) -> State:
     return State(_all_at(view, NODES, seq), _all_at(view, LINKS, seq), _all_at(view, SOURCES, seq))
 
 
-def _all_at(view: View, table: Table[E], seq: int) -> list[E]:
+def _all_at(view: View, table: ElementTable[E], seq: int) -> list[E]:
     name, columns = table.name, table.columns
     sql = (
         f"select {columns} from {name} where version <= ? union all "
@@ -111,7 +111,7 @@ def changes_of(view: View, seqs: Sequence[int]) -> dict[int, Changes]:
     return {seq: Changes(nodes[seq], links[seq], sources[seq]) for seq in seqs}
 
 
-def nodes_changed(view: View, seqs: Sequence[int]) -> dict[int, tuple[Change[Node], ...]]:
+def nodes_changed(view: View, seqs: Sequence[int]) -> dict[int, tuple[ElementChange[Node], ...]]:
     """Return the entities that each of these records changed. Raises: ``HistoryPruned``."""
     check_reach(view, min(seqs) - 1)
     return _by_seq(view, NODES, seqs)
@@ -147,23 +147,23 @@ def changed_in(view: View, seqs: Sequence[int]) -> tuple[set[str], dict[str, tup
     return {row[0] for row in nodes}, {key: (begin, end) for key, begin, end in links}
 
 
-def _by_seq(view: View, table: Table[E], seqs: Sequence[int]) -> dict[int, tuple[Change[E], ...]]:
+def _by_seq(view: View, table: ElementTable[E], seqs: Sequence[int]) -> dict[int, tuple[ElementChange[E], ...]]:
     """Return the changes of one table that these records made, each in the table's order."""
     wanted = list(seqs)
     version, ended = (f"list_contains($1::bigint[], {column})" for column in ("version", "ended"))
     past = view.rows(f"select {table.columns}, ended from {table.name}_history where {version} or {ended}", [wanted])
     current = view.rows(f"select {table.columns} from {table.name} where {version}", [wanted])
     ends, begins = _ends_and_begins(table, past, current)
-    found: dict[int, list[Change[E]]] = {seq: [] for seq in seqs}
+    found: dict[int, list[ElementChange[E]]] = {seq: [] for seq in seqs}
     each = begins | ends
     for seq, key in sorted(each, key=lambda one: table.place(each[one])):
         if seq in found:
-            found[seq].append(Change(key, ends.get((seq, key)), begins.get((seq, key))))
+            found[seq].append(ElementChange(key, ends.get((seq, key)), begins.get((seq, key))))
     return {seq: tuple(changes) for seq, changes in found.items()}
 
 
 def _ends_and_begins(
-    table: Table[E], past: Iterable[Sequence[Any]], current: Iterable[Sequence[Any]]
+    table: ElementTable[E], past: Iterable[Sequence[Any]], current: Iterable[Sequence[Any]]
 ) -> tuple[dict[tuple[int, str], E], dict[tuple[int, str], E]]:
     """Return the elements of these rows by where they ended, and by where they began: a seq and their key."""
     ended = [(row[-1], table.element(row)) for row in past]
@@ -186,8 +186,8 @@ def changes_between(view: View, low: int, high: int) -> Changes:
 
 
 def changes_from(
-    view: View, tables: Sequence[Table[Any]], low: int, high: int, *, place: int = 0, at_once: int
-) -> Iterator[tuple[int, Table[Any], Change[Any]]]:
+    view: View, tables: Sequence[ElementTable[Any]], low: int, high: int, *, place: int = 0, at_once: int
+) -> Iterator[tuple[int, ElementTable[Any], ElementChange[Any]]]:
     """Yield the changes of ``changes_between`` table by table, renames ``joined``, each with the place after it.
 
     A place is how many changes come before it, with those of both sides of a rename; ``at_once`` are read at a time.
@@ -211,7 +211,7 @@ def changes_from(
 class Renames(msgspec.Struct, frozen=True):
     """The renames between two seqs. Each change is named by its table and its key."""
 
-    joined: dict[tuple[str, str], Change[Any]] = {}
+    joined: dict[tuple[str, str], ElementChange[Any]] = {}
     """The results of ``renames.joined`` for two changes, by the later key."""
     left_out: frozenset[tuple[str, str]] = frozenset()
     """The changes that it leaves out."""
@@ -247,8 +247,8 @@ def renames_between(view: View, low: int, high: int) -> Renames:
 
 
 def kept_changes(
-    view: View, table: Table[E], low: int, high: int, *, at_once: int = 10_000
-) -> Iterator[tuple[Change[E], ...]]:
+    view: View, table: ElementTable[E], low: int, high: int, *, at_once: int = 10_000
+) -> Iterator[tuple[ElementChange[E], ...]]:
     """Yield, some at a time, the changes of elements that existed at both seqs. Raises: ``HistoryPruned``."""
     check_reach(view, low)
     for place in range(0, count_changed(view, table, low, high)[1], at_once):
@@ -256,7 +256,7 @@ def kept_changes(
         yield _between(view, table, low, high, keys)
 
 
-def count_changed(view: View, table: Table[E], low: int, high: int) -> tuple[int, int]:
+def count_changed(view: View, table: ElementTable[E], low: int, high: int) -> tuple[int, int]:
     """Return how many elements differ at two seqs: those that existed at one of them only, and those at both."""
     changed, params = _changed(table, low, high)
     sql = f"select count(*) filter (sides = 1), count(*) filter (sides = 2) from ({changed})"
@@ -265,7 +265,7 @@ def count_changed(view: View, table: Table[E], low: int, high: int) -> tuple[int
 
 
 def _changed_keys(
-    view: View, table: Table[E], low: int, high: int, part: tuple[int, int], *, is_kept: bool = False
+    view: View, table: ElementTable[E], low: int, high: int, part: tuple[int, int], *, is_kept: bool = False
 ) -> list[str]:
     """Return a part of the keys of the elements that differ at two seqs: how many, and how many come before."""
     changed, params = _changed(table, low, high)
@@ -274,7 +274,7 @@ def _changed_keys(
     return [row[0] for row in view.rows(sql, [*params, *part])]
 
 
-def _changed(table: Table[E], low: int, high: int) -> tuple[str, list[Any]]:
+def _changed(table: ElementTable[E], low: int, high: int) -> tuple[str, list[Any]]:
     """Return SQL for each element that differs at two seqs, and at how many of them it existed; and its parameters."""
     named = ", ".join(dict.fromkeys((table.key, *table.order)))
     before, was = _was(table, named, low, high)
@@ -283,8 +283,8 @@ def _changed(table: Table[E], low: int, high: int) -> tuple[str, list[Any]]:
 
 
 def _between(
-    view: View, table: Table[E], low: int, high: int, keys: Sequence[str] | None = None
-) -> tuple[Change[E], ...]:
+    view: View, table: ElementTable[E], low: int, high: int, keys: Sequence[str] | None = None
+) -> tuple[ElementChange[E], ...]:
     """Return the changes of one table, of all elements or of those with these keys, in its order."""
     condition, keyed = among(keys) if keys is not None else ("", [])
     condition = f" where {table.key} {condition}" if condition else ""
@@ -295,17 +295,17 @@ def _between(
     was, now = elements
     found = was | now
     return tuple(
-        Change(key, was.get(key), now.get(key)) for key in sorted(found, key=lambda key: table.place(found[key]))
+        ElementChange(key, was.get(key), now.get(key)) for key in sorted(found, key=lambda key: table.place(found[key]))
     )
 
 
-def _was(table: Table[E], columns: str, low: int, high: int) -> tuple[str, list[Any]]:
+def _was(table: ElementTable[E], columns: str, low: int, high: int) -> tuple[str, list[Any]]:
     """Return SQL for the elements at ``low`` that differ or are missing at ``high``, and its parameters."""
     sql = f"select {columns} from {table.name}_history where version <= ? and ended > ? and ended <= ?"
     return sql, [low, low, high]
 
 
-def _is_now(table: Table[E], columns: str, low: int, high: int) -> tuple[str, list[Any]]:
+def _is_now(table: ElementTable[E], columns: str, low: int, high: int) -> tuple[str, list[Any]]:
     """Return SQL for the elements at ``high`` that differ or are missing at ``low``, and its parameters."""
     sql = (
         f"select {columns} from {table.name} where version > ? and version <= ? union all "
@@ -314,7 +314,7 @@ def _is_now(table: Table[E], columns: str, low: int, high: int) -> tuple[str, li
     return sql, [low, high, low, high, high]
 
 
-def later_changes(view: View, table: Table[E], keys: Iterable[str], after: int) -> dict[str, list[Later[E]]]:
+def later_changes(view: View, table: ElementTable[E], keys: Iterable[str], after: int) -> dict[str, list[Later[E]]]:
     """Return each change that these elements saw after a seq, in order, by key."""
     wanted = sorted(set(keys))
     if not wanted:
@@ -335,8 +335,8 @@ def later_changes(view: View, table: Table[E], keys: Iterable[str], after: int) 
     return found
 
 
-def _key(element: Node | Link | SourceFile) -> str:
-    return element.path if isinstance(element, SourceFile) else element.id
+def _key(element: Node | Link | SyncedFile) -> str:
+    return element.path if isinstance(element, SyncedFile) else element.id
 
 
 def seqs_of(view: View, key: str) -> list[int]:

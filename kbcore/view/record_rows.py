@@ -11,7 +11,7 @@ from kbcore.model.canonical import KnownChangeset
 from kbcore.model.folding import apply
 from kbcore.model.record import ChangeOperation, DropNode, EdgeOperation, PutNode, Record
 from kbcore.model.renames import joined, moved_in, renamed_in
-from kbcore.model.state import Change, Changes, EncodedChanges, Stamp, State
+from kbcore.model.state import Changes, ElementChange, EncodedChanges, Stamp, State
 from kbcore.view.tables import RECORD, link_row, node_row, source_row
 
 CHUNK_RECORDS: Final = 10_000
@@ -79,7 +79,7 @@ class RowBatch:
         self.records.append(record_row(entry, changes))
 
     @staticmethod
-    def _by_table(changes: Changes) -> Iterable[tuple[str, Iterable[Change[Any]]]]:
+    def _by_table(changes: Changes) -> Iterable[tuple[str, Iterable[ElementChange[Any]]]]:
         return (("node", changes.nodes), ("link", changes.links), ("source", changes.sources))
 
 
@@ -150,7 +150,7 @@ def _changed(changes: Changes) -> str:
     return msgspec.json.encode([*sorted(nodes, key=_ends), *sorted(links, key=_ends)]).decode()
 
 
-def _word(change: Change[Any]) -> str:
+def _word(change: ElementChange[Any]) -> str:
     return "created" if change.before is None else "deleted" if change.after is None else "updated"
 
 

@@ -23,8 +23,8 @@ from kbcore.model.graph import (
     Link,
     Node,
     NoteOnFile,
-    SourceFile,
     Statement,
+    SyncedFile,
 )
 from kbcore.model.schema import GENERATED_DIGITS, HIDDEN, MENTIONS
 
@@ -352,7 +352,7 @@ def link_of(row: Sequence[Any]) -> Link:
     )
 
 
-def source_row(source: SourceFile) -> dict[str, Any]:
+def source_row(source: SyncedFile) -> dict[str, Any]:
     """Return the row of a source file."""
     return {
         "path": source.path,
@@ -364,7 +364,7 @@ def source_row(source: SourceFile) -> dict[str, Any]:
     }
 
 
-def source_of(row: Sequence[Any]) -> SourceFile:
+def source_of(row: Sequence[Any]) -> SyncedFile:
     """Return the source file of a row whose cells are in the order of ``SOURCE``."""
     path, digest, extractor, is_ok, problems, version = row[: len(SOURCE)]
-    return SourceFile(path, digest, extractor, is_ok, _notes.decode(problems), version)
+    return SyncedFile(path, digest, extractor, is_ok, _notes.decode(problems), version)

@@ -29,7 +29,7 @@ from kbcore.text.escaping import in_quotes
 from kbcore.view import as_of
 from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.text_documents import HAS_OWN_TEXT, Reader, documents_at_hand, gather
-from kbcore.view.text_query import FILLER_TERMS, FILLERS, LEAST_PART, Match, Ranking
+from kbcore.view.text_query import FILLER_TERMS, FILLERS, LEAST_PART, MatchExpression, Ranking
 from kbcore.view.view import View
 
 TEXT_FORMAT: Final = 10
@@ -213,7 +213,7 @@ class TextIndex:
             raise ViewDamaged("the text index holds an entity without a usable id")
         return found
 
-    def held_by(self, match: Match) -> int:
+    def held_by(self, match: MatchExpression) -> int:
         """Return how many entities a match finds."""
         return int(self.rows("select count(*) from text where text match ?", [match.expression])[0][0])
 
@@ -299,7 +299,7 @@ class TextIndex:
         sql = "select id from entity where is_symbol and id in (select value from json_each(?))"
         return {id_ for (id_,) in self.rows(sql, [json.dumps([*ids])])}
 
-    def holds(self, id_: str, match: Match) -> bool:
+    def holds(self, id_: str, match: MatchExpression) -> bool:
         """Tell whether a match finds this entity."""
         sql = "select 1 from text where text match ? and rowid in (select doc from entity where id = ?)"
         return bool(self.rows(sql, [match.expression, id_]))
@@ -446,7 +446,7 @@ def take_in(view: View, index: TextIndex, changed: Sequence[str], read: Reader) 
         index.set_stamp(view.basis)
 
 
-def _best(matches: Sequence[Match]) -> tuple[str, list[Any]]:
+def _best(matches: Sequence[MatchExpression]) -> tuple[str, list[Any]]:
     """Return the statement for what any match finds, ``doc`` with the best of its scores, and its parameters."""
     one = f"select rowid as doc, ? * {_SCORE} as score from text where text match ?"
     parts = " union all ".join([one] * len(matches))

@@ -55,7 +55,7 @@ class Alternative(msgspec.Struct, frozen=True):
         return f'"{quoted}"{" *" if self.is_beginning else ""}'
 
 
-class Match(msgspec.Struct, frozen=True):
+class MatchExpression(msgspec.Struct, frozen=True):
     """An expression of FTS5, and what the scores of what it finds are multiplied by.
 
     ``worth`` is that of the word that it looks for, of matches that are added up.
@@ -75,7 +75,7 @@ class Ranking(msgspec.Struct, frozen=True):
     that is more. A symbol of code has ``symbol_share`` of its sum.
     """
 
-    matches: tuple[Match, ...]
+    matches: tuple[MatchExpression, ...]
     is_summed: bool = False
     symbol_share: float = 1.0
     exact: tuple[int, ...] = ()
@@ -214,7 +214,7 @@ def best_of(words: Iterable[Word], entities: int) -> float:
     return (1 + SATURATION) * sum(worth(word.held_by, entities) for word in words)
 
 
-def each_of(words: Sequence[Word], term_counts: Sequence[Sequence[int]], entities: int) -> tuple[Match, ...]:
+def each_of(words: Sequence[Word], term_counts: Sequence[Sequence[int]], entities: int) -> tuple[MatchExpression, ...]:
     """Return a match for each word, to be added up; ``term_counts`` has how many entities hold each of its terms.
 
     FTS5 takes each term of a word for a word of its own: a rare one must not count more than the word itself.
@@ -223,7 +223,7 @@ def each_of(words: Sequence[Word], term_counts: Sequence[Sequence[int]], entitie
     for word, counts in zip(words, term_counts, strict=True):
         own = worth(word.held_by, entities)
         rarest = max(worth(count, entities) for count in (*counts, word.held_by))
-        found.append(Match(any_of(word.loose), min(1.0, own / rarest), own))
+        found.append(MatchExpression(any_of(word.loose), min(1.0, own / rarest), own))
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from kbcore.errors import ViewDamaged
 from kbcore.model.concepts import DEFINING, extended
-from kbcore.model.graph import Link, Node, SourceFile, former_ids
+from kbcore.model.graph import Link, Node, SyncedFile, former_ids
 from kbcore.model.read_set import ReadSet, needs_of_fold
 from kbcore.model.record import VOCABULARY, ChangeOperation, Operation, Record
 from kbcore.model.schema import Schema
@@ -79,7 +79,7 @@ class View:
         self._is_whole = True
         self._filter = KeyFilter(self._ask_base)
         self._alikes = EqualTexts(self._ask_base)
-        self._bad: dict[str, SourceFile] | None = None
+        self._bad: dict[str, SyncedFile] | None = None
         self._defining = SelectedNodes(
             self._ask_base, "type in (?, ?)", DEFINING, lambda node: node if is_definition(node) else None
         )
@@ -216,14 +216,14 @@ class View:
         """Return the nodes that have one of these names among their aliases, each with that alias."""
         return [(name, node) for node in self.alike(ALIASES, names) for name in names if name in ALIASES.keys(node)]
 
-    def sources(self, paths: Sequence[str]) -> list[SourceFile]:
+    def sources(self, paths: Sequence[str]) -> list[SyncedFile]:
         """Return the source files with these paths, as far as they were read."""
         if self._pending.changes_sources(paths):
             self._fold_pending()
         found, rest = self._tail.split("source", paths)
         return [*found, *map(source_of, self._rows_of_base("source", SOURCE, "path", rest))]
 
-    def unread(self, paths: Iterable[str]) -> dict[str, SourceFile]:
+    def unread(self, paths: Iterable[str]) -> dict[str, SyncedFile]:
         """Return those of these files that could not be read whole, by path; the base is asked once for all of them."""
         self._fold_pending()
         if self._bad is None:

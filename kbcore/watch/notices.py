@@ -53,7 +53,7 @@ class _Begun:
         return self._is_late or self._stop.is_set()
 
 
-class Notices:
+class NotedPaths:
     """The paths at which something changed since they were last taken, from any number of folders.
 
     ``deep`` folders are watched with everything below them, of ``flat`` ones the entries alone. With

@@ -21,7 +21,7 @@ from kbcore.errors import Damaged, InvalidReport, KBError, LimitExceeded, NotARe
 from kbcore.process import interrupting
 from kbcore.results.report_files import ReportFile
 from kbcore.results.taking import ResultsAnswer
-from kbcore.watch.notices import NoNotices, Notices
+from kbcore.watch.notices import NoNotices, NotedPaths
 from kbcore.watch.pauses import Retry
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class ReportWatcher:
         take: Callable[[Sequence[ReportFile]], ResultsAnswer],
         tell: Callable[[ReportEvent], None],
         *,
-        listen: type[Notices] = Notices,
+        listen: type[NotedPaths] = NotedPaths,
     ) -> None:
         """``find`` returns the reports that are there, ``folders`` where others may come, ``take`` takes them in.
 
@@ -92,7 +92,7 @@ class ReportWatcher:
         self._take = take
         self._tell = tell
         self._listen = listen
-        self._notices: Notices | None = None
+        self._notices: NotedPaths | None = None
         self._taken: Marks | None = None
         self._seen: Marks = {}
         self._seen_s = 0.0
@@ -127,7 +127,7 @@ class ReportWatcher:
                     self._notices = None
             folders = self._step(self._folders) or folders
 
-    def _follow(self, notices: Notices, folders: Folders) -> None:
+    def _follow(self, notices: NotedPaths, folders: Folders) -> None:
         """Take in what changes, until other folders are to be watched. Raises: ``NoNotices``."""
         watched = {str(one) for listed in folders for one in listed}
         look_at_s = 0.0

@@ -25,7 +25,7 @@ from kbcore.sync.run import check_worktree
 from kbcore.watch.backlog import Backlog, PendingWork
 from kbcore.watch.checking import Checking
 from kbcore.watch.events import Following, Listening, Polling, Synced, Tell
-from kbcore.watch.notices import NoNotices, Notices
+from kbcore.watch.notices import NoNotices, NotedPaths
 from kbcore.watch.open_errors import OpenErrors
 from kbcore.watch.pauses import QuietLook
 from kbcore.watch.places import Places, places_of
@@ -47,7 +47,7 @@ class Watcher:
         tell: Tell,
         *,
         rest: Callable[[], None] = lambda: None,
-        listen: type[Notices] = Notices,
+        listen: type[NotedPaths] = NotedPaths,
     ) -> None:
         """``rest`` is called between one thing that is done and the next, and twice a second while there is nothing."""
         self._rest = rest
@@ -60,7 +60,7 @@ class Watcher:
         open_errors = OpenErrors(self._clock, tell, self._settings.are_being_saved)
         self._sync_step = SyncStep(author, self._backlog, self._settings, open_errors)
         self._checking = Checking(self._clock, tell, open_errors)
-        self._notices: Notices | None = None
+        self._notices: NotedPaths | None = None
         self._is_stopped = False
         self._is_polling = False
         self._refusal = ""
@@ -88,7 +88,7 @@ class Watcher:
                     self._follow(places, notices)
 
     @contextlib.contextmanager
-    def _listening(self, places: Places) -> Iterator[Notices]:
+    def _listening(self, places: Places) -> Iterator[NotedPaths]:
         """Give the notices of these places; where the system gives none, files are looked at every second.
 
         That is reported when it begins, and when it is over.
@@ -139,7 +139,7 @@ class Watcher:
                 raise
         return self._found
 
-    def _follow(self, places: Places, notices: Notices) -> None:
+    def _follow(self, places: Places, notices: NotedPaths) -> None:
         """Take in what changes in these places. Raises ``_ListenAgain`` when others are to be watched."""
         while not self._is_stopped:
             self._sort(places, notices.take(self._pause_s()))
@@ -162,7 +162,7 @@ class Watcher:
         waits += [max(0.0, at_s - now_s) for at_s in (self._quiet_look.at_s, check_s) if at_s is not None]
         return min(waits)
 
-    def _has_news(self, places: Places, notices: Notices) -> bool:
+    def _has_news(self, places: Places, notices: NotedPaths) -> bool:
         """Return whether there is something to do that no check should keep waiting. Raises ``_ListenAgain``."""
         self._sort(places, notices.take(0.0))
         return self._is_stopped or self._backlog.is_settling(self._clock.monotonic_s())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kbmcp.resources.pages import Page, license_text
+from kbmcp.resources.pages import ResourcePage, license_text
 from kbmcp.tools import logic_help
 
 TOOLSET: Final = "logic"
@@ -104,11 +104,13 @@ _LOGO: Final = """\
 
 
 LOGIC_PAGES: Final = {
-    "logic_help": Page(
+    "logic_help": ResourcePage(
         "reference://help", "Help", "How to use the Prolog workspace: what the tool help answers.",
         logic_help.text_of, TOOLSET,
     ),
-    "logic_license": Page("reference://license", "License", "The license of KB.", license_text, TOOLSET, "text/plain"),
-    "logic_logo": Page("reference://logo", "Logo", "The logo of KB.", _LOGO, TOOLSET, "image/svg+xml"),
+    "logic_license": ResourcePage(
+        "reference://license", "License", "The license of KB.", license_text, TOOLSET, "text/plain"
+    ),
+    "logic_logo": ResourcePage("reference://logo", "Logo", "The logo of KB.", _LOGO, TOOLSET, "image/svg+xml"),
 }  # fmt: skip
 """By the name of the resource."""

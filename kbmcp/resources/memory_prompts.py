@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kbcore.kip.reference import SYNTAX
-from kbmcp.resources.pages import Page
+from kbmcp.resources.pages import ResourcePage
 
 WAKING: Final = """\
 You are the waking mind, `$self`: you work with people. KB is your memory: what you remember, and what the files of \
@@ -69,15 +69,17 @@ link by `consolidated_to`.
 
 
 MEMORY_GUIDES: Final = {
-    "kip_waking": Page(
+    "kip_waking": ResourcePage(
         "kb://kip/waking", "The waking mind", "How an agent that talks to people remembers by way of KIP.", WAKING
     ),
-    "kip_sleeping": Page(
+    "kip_sleeping": ResourcePage(
         "kb://kip/sleeping", "The sleeping mind", "How an agent keeps the memory in order by way of KIP.", SLEEPING
     ),
 }
 """By the name of the prompt, and of the resource. The waking and the sleeping mind are terms of KIP."""
 
-REFERENCE: Final = Page("kb://kip/syntax", "The syntax of KIP", "How commands are written, with examples.", SYNTAX)
+REFERENCE: Final = ResourcePage(
+    "kb://kip/syntax", "The syntax of KIP", "How commands are written, with examples.", SYNTAX
+)
 
 TOOLSET: Final = "kip"

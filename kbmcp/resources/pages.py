@@ -8,7 +8,7 @@ from importlib import metadata
 import msgspec
 
 
-class Page(msgspec.Struct, frozen=True):
+class ResourcePage(msgspec.Struct, frozen=True):
     """A text, or what makes it: the URI of the resource, what it is called in lists, and its toolset."""
 
     uri: str

@@ -208,15 +208,15 @@ def _violations(call: Call, ids: list[str]) -> Payload:
 
 def _records(view: View, since: int | None, actor: str) -> Payload:
     from kbcore.query import completion
-    from kbcore.store.history.log import Selection, log
+    from kbcore.store.history.log import RecordFilter, log
     from kbcore.store.history.when import When
 
-    found = log(view, Selection(actor=actor), limit=_RECORDS if since is None else _ROWS)
+    found = log(view, RecordFilter(actor=actor), limit=_RECORDS if since is None else _ROWS)
     if actor and not found:
         near = did_you_mean(actor, completion.actors(view, "", most=_ACTORS).values)
         raise NotFound(f"{in_quotes(actor)} has written no record here.", hint=near)
     if actor:
-        total = len(Selection(actor=actor, since=When("", seq=since or 0)).seqs(view))
+        total = len(RecordFilter(actor=actor, since=When("", seq=since or 0)).seqs(view))
     else:
         total = view.rows(_COUNT, [since or 0])[0][0]
     return {"records": [record for record in found if record["seq"] > (since or 0)], "records_total": total}

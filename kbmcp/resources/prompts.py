@@ -19,7 +19,7 @@ from kbcore.text.escaping import fenced, in_quotes
 from kbcore.text.suggest import did_you_mean, nearest
 from kbmcp.resources import logic_prompts, prompt_facts, prompt_guidance, resource_list
 from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE, TOOLSET
-from kbmcp.resources.pages import Page
+from kbmcp.resources.pages import ResourcePage
 from kbmcp.resources.prompt_facts import Asked
 from kbmcp.tools.answers import DATA_NOTE, Payload, length_of, text_of
 from kbmcp.tools.call import Call, Client
@@ -61,7 +61,7 @@ class Prompt(msgspec.Struct, frozen=True):
     subject: str = ""
     writes: bool = False
     """True where nothing is left of it for a server that only reads."""
-    guide: Page | None = None
+    guide: ResourcePage | None = None
     """The text in place of ``guidance``, in the toolset kip."""
     modes: Mapping[str, str] = {}
     """The texts in place of ``guidance`` by the argument ``mode``."""

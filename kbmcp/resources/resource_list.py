@@ -25,7 +25,7 @@ from kbmcp.resources import skills
 from kbmcp.resources.logic_prompts import LOGIC_PAGES
 from kbmcp.resources.logic_prompts import TOOLSET as LOGIC
 from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE, TOOLSET
-from kbmcp.resources.pages import Page
+from kbmcp.resources.pages import ResourcePage
 from kbmcp.resources.prompt_guidance import for_server
 from kbmcp.tools import argument_models, check, logic, query, sleep
 from kbmcp.tools import context as contexts
@@ -224,7 +224,7 @@ RESOURCES: Final[dict[What, Resource]] = {
 }
 
 
-def page_at(uri: str) -> Page | None:
+def page_at(uri: str) -> ResourcePage | None:
     """Return the text whose resource has this URI, None where there is none."""
     return next((one for one in PAGES.values() if one.uri == uri), None)
 

@@ -14,11 +14,11 @@ from mcp.shared.exceptions import MCPError
 from kbcore.limits import MAX_ID_CHARS
 from kbcore.prime.agent_text import SKILL_DESCRIPTION, SKILL_NAME, skill_front_matter, skill_text
 from kbcore.text.escaping import in_quotes
-from kbmcp.resources.pages import Page
+from kbmcp.resources.pages import ResourcePage
 
 EXTENSION: Final = "io.modelcontextprotocol/skills"
 URI: Final = f"skill://{SKILL_NAME}/SKILL.md"
-PAGE: Final = Page(URI, "How to use KB", SKILL_DESCRIPTION, skill_text, toolset="core")
+PAGE: Final = ResourcePage(URI, "How to use KB", SKILL_DESCRIPTION, skill_text, toolset="core")
 _TTL_MS: Final = 3_600_000
 """The skill changes with the version of KB alone, and a running server has one version."""
 

@@ -33,7 +33,7 @@ from kbmcp.tools.refusals import limit_problems, refused_arguments
 
 if TYPE_CHECKING:
     from kbcore.rules.registry import CheckReport, RuleRun, Violation
-    from kbcore.store.history.log import Selection
+    from kbcore.store.history.log import RecordFilter
     from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
 
@@ -240,11 +240,11 @@ def _compared(call: Call, asked: CheckArguments, view: View, meant: _Meant, ref:
     return report, {"against": {"ref": ref, "commit": found.commit, "bases": list(found.bases)}}
 
 
-def _by(call: Call, asked: CheckArguments) -> Selection:
+def _by(call: Call, asked: CheckArguments) -> RecordFilter:
     """Return the records whose changes are reported on."""
-    from kbcore.store.history.log import Selection
+    from kbcore.store.history.log import RecordFilter
 
-    return Selection(actor=asked.actor, session=call.session_named(asked.session))
+    return RecordFilter(actor=asked.actor, session=call.session_named(asked.session))
 
 
 def _first(idle: Sequence[str], most_chars: int) -> str:

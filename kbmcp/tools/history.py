@@ -24,7 +24,7 @@ from kbmcp.tools.undo import revert_records, roll_back_to, target_of
 from kbmcp.tools.write import answer_of
 
 if TYPE_CHECKING:
-    from kbcore.store.history.log import Selection
+    from kbcore.store.history.log import RecordFilter
     from kbcore.store.review import Proposal
     from kbcore.view.view import View
 
@@ -196,7 +196,7 @@ def _proposed(call: Call, asked: HistoryRequest, view: View) -> Payload:
     return page.answer({"branch": call.branch, "seq": view.seq}, ["proposals"], rows, len(found))
 
 
-def _say_if_empty(call: Call, asked: HistoryRequest, view: View, selection: Selection, found: Sequence[Any]) -> None:
+def _say_if_empty(call: Call, asked: HistoryRequest, view: View, selection: RecordFilter, found: Sequence[Any]) -> None:
     """Say which filters keep all records out, and which actor may be meant, where nothing was found."""
     if asked.action == "log" and asked.to is not None and asked.to < asked.seq:
         call.notes.append(

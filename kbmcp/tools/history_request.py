@@ -15,7 +15,7 @@ from kbmcp.tools.hints import of_tools
 from kbmcp.tools.refusals import limit_problems, refused_arguments, wrong_kind
 
 if TYPE_CHECKING:
-    from kbcore.store.history.log import Selection
+    from kbcore.store.history.log import RecordFilter
     from kbcore.view.view import View
 
 _OF_PROPOSALS: Final = ("proposed", "accept", "reject")
@@ -60,12 +60,12 @@ class HistoryRequest(NamedTuple):
         """Return whether only records of one actor or session are requested."""
         return bool(self.actor or self.session)
 
-    def selection(self, low: int, high: int) -> Selection:
+    def selection(self, low: int, high: int) -> RecordFilter:
         """Return the records that are meant, after one seq and up to another."""
-        from kbcore.store.history.log import Selection
+        from kbcore.store.history.log import RecordFilter
         from kbcore.store.history.when import When
 
-        return Selection(actor=self.actor, session=self.session, since=When("", seq=low), until=When("", seq=high))
+        return RecordFilter(actor=self.actor, session=self.session, since=When("", seq=low), until=When("", seq=high))
 
 
 def read_request(call: Call, asked: HistoryArguments) -> HistoryRequest:

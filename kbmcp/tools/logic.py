@@ -28,9 +28,9 @@ from kbmcp.tools.refusals import refused_arguments
 from kbmcp.tools.run_call import CallResult
 
 if TYPE_CHECKING:
-    from kbcore.logic.clauses import Changed, Clauses, ClauseStore
+    from kbcore.logic.clauses import ChangedClauses, Clauses, ClauseStore
     from kbcore.logic.contents import ImportedFile
-    from kbcore.logic.source import Source
+    from kbcore.logic.source import BranchSource
     from kbcore.logic.source_files import Roots
     from kbmcp.tools.prolog_connection import PrologConnection
 
@@ -276,10 +276,10 @@ def _store(call: Call) -> ClauseStore:
     return _connection(call).pool.store(call.workspace, call.branch, call.author, follows_head=call.follows_head)
 
 
-def _source(call: Call) -> Source:
-    from kbcore.logic.source import Source
+def _source(call: Call) -> BranchSource:
+    from kbcore.logic.source import BranchSource
 
-    return Source(workspace=call.workspace, branch=call.branch, clauses=_store(call), read_view=call.read)
+    return BranchSource(workspace=call.workspace, branch=call.branch, clauses=_store(call), read_view=call.read)
 
 
 def _roots(call: Call) -> Roots:
@@ -292,7 +292,7 @@ def _at(call: Call, now: Clauses) -> Payload:
     return {"branch": call.branch, "seq": now.seq} if now.branch else _head(call)
 
 
-def _changed(call: Call, changed: Changed) -> Payload:
+def _changed(call: Call, changed: ChangedClauses) -> Payload:
     """Return the branch and the seq after a change, and its warnings."""
     found = {"branch": call.branch, "seq": changed.seq} if changed.branch else _head(call)
     warnings = [in_tool_words(one, is_dotted=call.is_dotted, has_core=call.has_core) for one in changed.warnings]

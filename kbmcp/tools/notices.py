@@ -26,7 +26,7 @@ _READING_ADVICE: Final = (
 """The standing advice for clients that show no instructions of servers: at most 60 tokens."""
 
 
-class Notices:
+class ConnectionNotices:
     """The notices of a connection. With ``has_core`` the tools of the toolset core are offered, and may be named."""
 
     def __init__(self, *, has_core: bool, is_read_only: bool, is_dotted: bool) -> None:

@@ -23,7 +23,7 @@ PUBLISHER_ENDS_S: Final = 0.3
 """The time that the shutdown waits for a stopped publication, which removes its unfinished file."""
 
 
-class Publisher:
+class StorePublisher:
     """Publishes the views of stores in a thread of its own, one after the other. It ends when there is none to publish.
 
     No call waits for it, and where the system makes no thread, the next call that finds a view due tries again.

@@ -58,7 +58,7 @@ def _finished(outcome: CallResult) -> types.CallToolResult:
     return answers.failure(outcome.payload) if outcome.error else answers.success(outcome.payload)
 
 
-class Tool(msgspec.Struct, frozen=True):
+class McpTool(msgspec.Struct, frozen=True):
     """One tool.
 
     ``read`` parses the arguments before anything is opened. ``run`` gets what it returns: what is asked, without
@@ -105,7 +105,9 @@ class ClientRequest(msgspec.Struct, frozen=True):
     """The write is only planned: no store is made for it."""
 
 
-async def run_tool(service: Service, tool: Tool, arguments: Mapping[str, Any], client: Client) -> types.CallToolResult:
+async def run_tool(
+    service: Service, tool: McpTool, arguments: Mapping[str, Any], client: Client
+) -> types.CallToolResult:
     """Run a call of a tool when it is admitted, and return its result, whatever happens."""
     read = partial(_read_arguments, service, tool, arguments)
     if not tool.needs_branch:
@@ -138,7 +140,7 @@ def _advised(service: Service, outcome: CallResult) -> CallResult:
     return msgspec.structs.replace(outcome, payload=outcome.payload | {"advice": advice}) if advice else outcome
 
 
-def _answer_alone(service: Service, tool: Tool, read: Callable[[], ClientRequest]) -> CallResult:
+def _answer_alone(service: Service, tool: McpTool, read: Callable[[], ClientRequest]) -> CallResult:
     """Return the result of a call that needs no branch."""
     try:
         request = read()
@@ -147,7 +149,7 @@ def _answer_alone(service: Service, tool: Tool, read: Callable[[], ClientRequest
         return _Attempt(service, Client(), tool.key, read, tool.run, writes=False).refused(error, is_in_loop=True)
 
 
-def _read_arguments(service: Service, tool: Tool, arguments: Mapping[str, Any]) -> ClientRequest:
+def _read_arguments(service: Service, tool: McpTool, arguments: Mapping[str, Any]) -> ClientRequest:
     check_size(arguments)
     asked, problems = tool.read(arguments)
     writes = getattr(asked, "writes", tool.writes == "always") or getattr(asked, "action", "") in tool.writing

@@ -27,8 +27,8 @@ from kbmcp.protocol.worker_threads import WorkerThreads
 from kbmcp.tools.answers import Payload
 from kbmcp.tools.call import Call, Client
 from kbmcp.tools.entities_read import EntitiesRead
-from kbmcp.tools.notices import Notices
-from kbmcp.tools.publishing import Publisher
+from kbmcp.tools.notices import ConnectionNotices
+from kbmcp.tools.publishing import StorePublisher
 
 if TYPE_CHECKING:
     from kbcore.logic.clauses import Clause
@@ -102,7 +102,7 @@ class Service:
         self.is_stopped = False
         self._opened: Workspace | None = None
         """The repository that was last opened, which remedies are for."""
-        self.publisher = Publisher()
+        self.publisher = StorePublisher()
         self.after_read: Callable[[Call, Payload], None] | None = None
         """Looks at each call that read, and at its answer, while the call is open."""
         self.threads = WorkerThreads(_CALLS_AT_ONCE)
@@ -113,7 +113,7 @@ class Service:
         self._files: WorktreeFiles | None = None
         self._last: Path | None = None
         """The store of the call before: when it changes, files that git has left next to the store are searched for."""
-        self.notices = Notices(
+        self.notices = ConnectionNotices(
             has_core=options.has_core, is_read_only=options.is_read_only, is_dotted=options.is_dotted
         )
         self.reads = EntitiesRead()

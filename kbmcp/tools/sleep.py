@@ -18,7 +18,7 @@ from kbmcp.tools.call import Call
 from kbmcp.tools.refusals import limit_problems, refused_arguments
 
 if TYPE_CHECKING:
-    from kbcore.kip.sleep.worklist import Item
+    from kbcore.kip.sleep.worklist import WorkItem
     from kbcore.view.view import View
 
 _NOTE_CHARS: Final = 600
@@ -84,7 +84,7 @@ def _page(call: Call, asked: SleepArguments, view: View) -> Payload:
     }
     room = PAGE_CHARS - length_of(shown) - _NOTE_CHARS
 
-    def fits(items: Sequence[Item]) -> int:
+    def fits(items: Sequence[WorkItem]) -> int:
         return leading([msgspec.to_builtins(item) for item in items], room)
 
     found = page(memory, call.branch, WorklistQuery(asked.kind or "", asked.limit, asked.cursor), fits)

@@ -17,7 +17,7 @@ from kbcore.text.suggest import nearest
 from kbmcp.tools import argument_models, check, history, kip, logic, logic_help, query, sleep, write
 from kbmcp.tools.hints import in_words, spelled
 from kbmcp.tools.refusals import refused_arguments
-from kbmcp.tools.run_call import Run, Tool
+from kbmcp.tools.run_call import McpTool, Run
 from kbmcp.tools.service import Service
 
 
@@ -35,9 +35,9 @@ def _reader(model: type[argument_models.M]) -> Callable[[Mapping[str, Any]], tup
 
 def _prolog_tool(
     key: str, description: str | Mapping[str, str], model: type[argument_models.M], run: Run, **further: Any
-) -> Tool:
+) -> McpTool:
     """Return a tool that works on the Prolog workspace."""
-    return Tool(
+    return McpTool(
         key,
         description,
         model,
@@ -51,14 +51,14 @@ def _prolog_tool(
 
 
 TOOLS: Final = (
-    Tool(
+    McpTool(
         "kb.query",
         "Find entities; edges with type `edge`.",
         argument_models.QueryArguments,
         _reader(argument_models.QueryArguments),
         query.query,
     ),
-    Tool(
+    McpTool(
         "kb.upsert",
         "Create or update, all or nothing; null removes. A note or task needs type and title. KB gives a missing id.",
         argument_models.UpsertArguments,
@@ -67,7 +67,7 @@ TOOLS: Final = (
         writes="always",
         is_idempotent=True,
     ),
-    Tool(
+    McpTool(
         "kb.delete",
         "Refused if linked to, unless cascade. {kb_query} has versions.",
         argument_models.DeleteArguments,
@@ -76,14 +76,14 @@ TOOLS: Final = (
         writes="always",
         is_idempotent=True,
     ),
-    Tool(
+    McpTool(
         "kb.check",
         "What breaks rules.",
         argument_models.CheckArguments,
         _reader(argument_models.CheckArguments),
         check.check,
     ),
-    Tool(
+    McpTool(
         "kb.history",
         {
             "log": "newest first",
@@ -99,7 +99,7 @@ TOOLS: Final = (
         writes="sometimes",
         writing=("revert", "rollback", "accept", "reject", "message", "dry_run", "force", "files", "expect_branch"),
     ),
-    Tool(
+    McpTool(
         "execute_kip",
         "Run KIP (Knowledge Interaction Protocol 1.x): FIND, UPSERT, UPDATE, MERGE, DELETE, EXPORT, DESCRIBE, SEARCH. "
         "Each command that writes is one changeset, all or nothing. DESCRIBE SYNTAX is the reference, DESCRIBE PRIMER "
@@ -112,7 +112,7 @@ TOOLS: Final = (
         schema=kip.SCHEMA,
         finish=kip.finished,
     ),
-    Tool(
+    McpTool(
         "execute_kip_readonly",
         "Run KIP commands that only read: FIND, DESCRIBE, SEARCH, EXPORT. DESCRIBE SYNTAX is the reference, "
         f"DESCRIBE PRIMER the map of what is known. Example: {SIMPLE_FIND.text}",
@@ -123,7 +123,7 @@ TOOLS: Final = (
         schema=kip.READING_SCHEMA,
         finish=kip.finished,
     ),
-    Tool(
+    McpTool(
         "kb.sleep",
         {
             "list": "what the memory needs judgement for (tasks, duplicates, old events, the unsorted, domains), "
@@ -169,7 +169,7 @@ TOOLS: Final = (
     ),
     _prolog_tool("query_next", "Next solution.", argument_models.NoArguments, logic.query_next),
     _prolog_tool("query_close", "End it.", argument_models.NoArguments, logic.query_close),
-    Tool(
+    McpTool(
         "help",
         "About the Prolog workspace.",
         argument_models.HelpArguments,
@@ -187,12 +187,12 @@ def listed(service: Service, names: argument_models.SchemaNames) -> list[types.T
     return [_listed(service, tool, names) for tool in TOOLS if _is_offered(service, tool)]
 
 
-def _is_offered(service: Service, tool: Tool) -> bool:
+def _is_offered(service: Service, tool: McpTool) -> bool:
     is_wanted = tool.toolset in service.options.toolsets
     return is_wanted and (tool.writes != "always" or not service.options.is_read_only)
 
 
-def _listed(service: Service, tool: Tool, names: argument_models.SchemaNames) -> types.Tool:
+def _listed(service: Service, tool: McpTool, names: argument_models.SchemaNames) -> types.Tool:
     only_reads = tool.writes == "never" or service.options.is_read_only
     nature = types.ToolAnnotations(open_world_hint=False)
     if only_reads:
@@ -212,7 +212,7 @@ def _listed(service: Service, tool: Tool, names: argument_models.SchemaNames) ->
     )
 
 
-def _description(tool: Tool, hidden: Collection[str]) -> str:
+def _description(tool: McpTool, hidden: Collection[str]) -> str:
     """Return what a tool says of itself, without the actions that are not offered, and its rarely needed arguments."""
     more = argument_models.rare(tool.model, hidden) if tool.model else []
     also = f" Also takes {', '.join(more)}." if more else ""
@@ -221,7 +221,7 @@ def _description(tool: Tool, hidden: Collection[str]) -> str:
     return "; ".join(f"{name}: {does}" for name, does in tool.description.items() if name not in hidden) + f".{also}"
 
 
-def by_name(service: Service) -> dict[str, Tool]:
+def by_name(service: Service) -> dict[str, McpTool]:
     """Return the tools that this server offers, by their names in either spelling."""
     return {name: tool for name, tool in _known().items() if _is_offered(service, tool)}
 
@@ -238,5 +238,5 @@ def why_none(service: Service, name: str) -> str:
     return f"{name} is not offered: this server runs with --read-only"
 
 
-def _known() -> dict[str, Tool]:
+def _known() -> dict[str, McpTool]:
     return {spelled(tool.key, is_dotted=is_dotted): tool for tool in TOOLS for is_dotted in (False, True)}

@@ -18,8 +18,8 @@ from kbmcp.tools.write import answer_of
 
 if TYPE_CHECKING:
     from kbcore.editing.documents import WriteTarget
-    from kbcore.store.history.log import Selection
-    from kbcore.store.history.writers import Writer
+    from kbcore.store.history.log import RecordFilter
+    from kbcore.store.history.writers import WriterFilter
     from kbcore.view.view import View
 
 _MOST_NAMED: Final = 10
@@ -62,7 +62,7 @@ def _revert_all(call: Call, asked: HistoryRequest) -> Payload:
     from kbcore.editing.undoing import refuse_renames
     from kbcore.store.history.undo import message_of, records_of
 
-    def selected(view: View) -> tuple[Selection, list[int], list[Payload]]:
+    def selected(view: View) -> tuple[RecordFilter, list[int], list[Payload]]:
         selection = asked.selection(asked.seq, view.recorded_seq if asked.to is None else asked.to)
         seqs = records_of(view, selection)
         rows = view.rows(_RECORDS, [seqs, _MOST_NAMED])
@@ -78,7 +78,7 @@ def _revert_all(call: Call, asked: HistoryRequest) -> Payload:
 
 
 def _undone(
-    call: Call, asked: HistoryRequest, seqs: Sequence[int], message: str, writer: Writer | None = None
+    call: Call, asked: HistoryRequest, seqs: Sequence[int], message: str, writer: WriterFilter | None = None
 ) -> Payload:
     """Undo records; with ``force`` also where newer values would be lost, once a person has confirmed that.
 
@@ -89,10 +89,10 @@ def _undone(
     """
     from kbcore.errors import RevertConflict
     from kbcore.store.history.undo import UndoOptions
-    from kbcore.store.history.writers import Writer
+    from kbcore.store.history.writers import WriterFilter
 
     target = target_of(call)
-    options = UndoOptions(message=message, dry_run=asked.dry_run, writer=writer or Writer())
+    options = UndoOptions(message=message, dry_run=asked.dry_run, writer=writer or WriterFilter())
     try:
         outcome = target.revert(seqs, options)
     except RevertConflict as conflict:

@@ -44,7 +44,7 @@ _LEFT_CHARS: Final = 3_000
 _LISTS: Final = ("unchanged", "created", "updated", "deleted", "warnings", "files")
 
 
-class Write(msgspec.Struct, frozen=True):
+class RequestedWrite(msgspec.Struct, frozen=True):
     """A write as it was asked for. With ``sync`` what the files say is recorded first."""
 
     changeset: Changeset
@@ -61,7 +61,7 @@ class Write(msgspec.Struct, frozen=True):
         return self.changeset.dry_run
 
 
-def read_upsert(arguments: Mapping[str, Any]) -> tuple[Write, list[Problem]]:
+def read_upsert(arguments: Mapping[str, Any]) -> tuple[RequestedWrite, list[Problem]]:
     """Return what ``kb_upsert`` is asked to write; what is wrong with it is among the changeset's problems.
 
     Raises: ``LimitExceeded``.
@@ -69,7 +69,7 @@ def read_upsert(arguments: Mapping[str, Any]) -> tuple[Write, list[Problem]]:
     return _read(arguments, argument_models.UpsertArguments, parse)
 
 
-def read_delete(arguments: Mapping[str, Any]) -> tuple[Write, list[Problem]]:
+def read_delete(arguments: Mapping[str, Any]) -> tuple[RequestedWrite, list[Problem]]:
     """Return what ``kb_delete`` is asked to remove; every entity comes with the version that was read.
 
     Raises: as ``read_upsert``.
@@ -83,7 +83,7 @@ def _read(
     arguments: Mapping[str, Any],
     model: type[argument_models.UpsertArguments | argument_models.DeleteArguments],
     parse_items: Callable[[Any], Changeset],
-) -> tuple[Write, list[Problem]]:
+) -> tuple[RequestedWrite, list[Problem]]:
     inside = _INSIDE[model]
     outside = {name: arguments[name] for name in arguments if name not in inside}
     around, problems = argument_models.read(model, outside) if outside else (model.model_construct(), [])
@@ -113,7 +113,7 @@ def _read(
         problem = Problem("$.purge", "contradiction", _PURGE_ALONE, "Name one entity, and send the rest without it.")
         changeset = msgspec.structs.replace(changeset, problems=(problem,))
     rename = next(iter(renames.items()), None)
-    return Write(changeset, around.expect_branch if around else "", syncs, rename, purges), []
+    return RequestedWrite(changeset, around.expect_branch if around else "", syncs, rename, purges), []
 
 
 def _misfits_of_rename(
@@ -138,7 +138,7 @@ def _misfits_of_sync(request: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(f"$.{name}", "contradiction", message, "Leave it out.")
 
 
-def apply_request(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:
+def apply_request(call: Call, asked: RequestedWrite, _: Sequence[Problem]) -> Payload:
     """Commit a write while HEAD stays where it was, and return its answer; lists too long are cut and counted.
 
     Raises: everything that ``kbcore.store.apply.apply_changeset`` raises and, where files are to be recorded first, a
@@ -204,7 +204,7 @@ def _renamed(call: Call, old: str, new: str, changeset: Changeset) -> Payload:
     return answer_of(call, outcome, [edit.path for edit in edits])
 
 
-def _purged(call: Call, asked: Write) -> Payload:
+def _purged(call: Call, asked: RequestedWrite) -> Payload:
     """Delete an entity, and take its values out of every store of this clone, once a person has confirmed that.
 
     Raises: ``NeedsPerson``; as ``_applied`` and ``redaction.redact``.
@@ -233,7 +233,7 @@ def _purged(call: Call, asked: Write) -> Payload:
     return answer_of(call, outcome) | {"purge": purge | ({"left": cut_deep(left, _LEFT_CHARS)} if left else {})}
 
 
-def _applied(call: Call, asked: Write) -> Outcome:
+def _applied(call: Call, asked: RequestedWrite) -> Outcome:
     from kbcore.checks.introduced import written
 
     return written.apply_changeset(

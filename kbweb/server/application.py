@@ -24,12 +24,12 @@ from kbcore.process.interrupting import CurrentWork, Stopped
 from kbweb.links import ServerLinks, address
 from kbweb.rendering import asset, render
 from kbweb.server.access import Message, Receive, Send
-from kbweb.server.asked import Asked
+from kbweb.server.asked import RequestValues
 from kbweb.server.exports import KINDS, exported, formats_of
 from kbweb.server.pages.entities import suggest
-from kbweb.server.pages.page import MAX_EXPORT_ROWS, PAGE_ROWS, Ask, Page, PageOf
+from kbweb.server.pages.page import MAX_EXPORT_ROWS, PAGE_ROWS, Ask, HtmlPage, PageOf
 from kbweb.server.pages.registry import NAVIGATION, PAGES
-from kbweb.server.reading import Reader, State, not_there
+from kbweb.server.reading import BranchState, Reader, not_there
 from kbweb.server.writing import decide_proposals, edit_entity, revert_record
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class Explorer:
         if not self._writes:
             return []
 
-        def route(path: str, write: Callable[[Reader, str, Asked], str]) -> Route:
+        def route(path: str, write: Callable[[Reader, str, RequestValues], str]) -> Route:
             async def endpoint(request: Request) -> Response:
                 body = await request.body()
                 work = CurrentWork()  # of its own: once something is written, the rest of it is not interrupted
@@ -107,10 +107,10 @@ class Explorer:
             route("/review", decide_proposals),
         ]
 
-    def _written(self, write: Callable[[Reader, str, Asked], str], key: str, body: bytes) -> Response:
+    def _written(self, write: Callable[[Reader, str, RequestValues], str], key: str, body: bytes) -> Response:
         """Write what a form asks for, and return the way to the page that shows it, or the page of the error."""
         try:
-            place = write(self._reader, key, Asked(body.decode("latin-1")))
+            place = write(self._reader, key, RequestValues(body.decode("latin-1")))
         except KBError as error:
             return self._error(error, {}, writes=True)
         except (Stopped, interrupting.TimeOver):
@@ -161,13 +161,13 @@ class Explorer:
         """Return the answer for a page: HTML, an export, or an error."""
         kept: dict[str, str] = {}
         try:
-            asked = Asked(request.url.query)
+            asked = RequestValues(request.url.query)
             kept = {"at": asked.one("at")} if asked.one("at") else {}
             format_ = asked.one("format")
             limit = MAX_EXPORT_ROWS + 1 if format_ else PAGE_ROWS
             ask = Ask(asked, ServerLinks(kept, self._base), self._reader, request.path_params.get("key", ""), limit)
 
-            def answer(state: State) -> Response:
+            def answer(state: BranchState) -> Response:
                 page = page_of(ask, state)
                 if format_:
                     name = f'attachment; filename="kb-{page.template}.{format_}"'
@@ -182,7 +182,7 @@ class Explorer:
             text = "The explorer ends." if self.is_ending else "The page took too long. Choose a smaller part."
             return Response(text, 503, media_type="text/plain")
 
-    def _document(self, request: Request, ask: Ask, page: Page, state: State) -> str:
+    def _document(self, request: Request, ask: Ask, page: HtmlPage, state: BranchState) -> str:
         asked, here = ask.asked, request.url.path
         path = f"{self._base}{request.scope['raw_path'].decode('latin-1')}"
         values = {
@@ -280,7 +280,7 @@ class Explorer:
     async def _suggest(self, request: Request) -> Response:
         def answer() -> Response:
             try:
-                asked = Asked(request.url.query)
+                asked = RequestValues(request.url.query)
                 kept = {"at": asked.one("at")} if asked.one("at") else {}
                 ask = Ask(asked, ServerLinks(kept, self._base), self._reader)
                 page = self._reader.read(asked.one("at"), lambda state: suggest(ask, state))
@@ -355,7 +355,7 @@ class _Parts(msgspec.Struct, frozen=True):
     after: str | None
 
 
-def _pages(path: str, ask: Ask, page: Page) -> _Parts:
+def _pages(path: str, ask: Ask, page: HtmlPage) -> _Parts:
     total, offset, limit = page.values.get("total", 0), ask.offset, ask.limit
     last = (total - 1) // limit * limit if total else 0  # where the last part begins, for an offset beyond it
     before = _with(path, ask, offset=max(0, min(offset - limit, last))) if offset else None
@@ -364,7 +364,7 @@ def _pages(path: str, ask: Ask, page: Page) -> _Parts:
     )
 
 
-def _next_place(path: str, ask: Ask, page: Page) -> str:
+def _next_place(path: str, ask: Ask, page: HtmlPage) -> str:
     """Return where the next part of a page is that goes on from a place, "" where there is none."""
     if page.values.get("next_cursor"):
         return _with(path, ask, cursor=page.values["next_cursor"])

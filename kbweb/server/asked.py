@@ -13,7 +13,7 @@ MAX_VALUES: Final = 200
 """Values of one request."""
 
 
-class Asked:
+class RequestValues:
     """The values of a request by their names. Those that are empty are left out, as a form sends each of its fields."""
 
     def __init__(self, text: str) -> None:

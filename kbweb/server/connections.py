@@ -14,7 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 MAX_IDLE: Final = 128
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """A connection of HTTP/1.1, as uvicorn makes it for each client."""
 
     opened_s = 0.0
@@ -28,6 +28,6 @@ class Connection(H11Protocol):
         """Note a new connection, and close the oldest idle one where there are too many."""
         super().connection_made(transport)
         self.opened_s = self.loop.time()
-        idle = [one for one in self.connections if isinstance(one, Connection) and one.is_idle]
+        idle = [one for one in self.connections if isinstance(one, HttpConnection) and one.is_idle]
         if len(idle) > MAX_IDLE:
             min(idle, key=lambda one: one.opened_s).transport.abort()

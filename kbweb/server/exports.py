@@ -9,7 +9,7 @@ from kbcore.errors import InvalidQuery, LimitExceeded
 from kbcore.query.exchange.tables import csv_of, workbook_of
 from kbcore.text.escaping import in_quotes, json_text, markdown_text
 from kbweb.rendering import shown
-from kbweb.server.pages.page import MAX_EXPORT_ROWS, Page, Table
+from kbweb.server.pages.page import MAX_EXPORT_ROWS, ExportTable, HtmlPage
 
 KINDS: Final[Mapping[str, str]] = {
     "csv": "text/csv; charset=utf-8",
@@ -21,12 +21,12 @@ KINDS: Final[Mapping[str, str]] = {
 """The media types of the formats."""
 
 
-def formats_of(page: Page) -> list[str]:
+def formats_of(page: HtmlPage) -> list[str]:
     """Return the formats in which a page can be exported."""
     return [*(("csv", "xlsx", "md", "json") if page.table else ()), *(("svg",) if page.picture else ())]
 
 
-def exported(page: Page, format_: str) -> bytes:
+def exported(page: HtmlPage, format_: str) -> bytes:
     """Return what a page shows in a format: all of it.
 
     Raises: ``InvalidQuery`` for a format that it does not have; ``LimitExceeded`` for more than ``MAX_EXPORT_ROWS``.
@@ -43,22 +43,22 @@ def exported(page: Page, format_: str) -> bytes:
     return _WRITERS[format_](page.table)
 
 
-def _texts(table: Table) -> list[list[str]]:
+def _texts(table: ExportTable) -> list[list[str]]:
     return [[*table.names], *([cell if isinstance(cell, str) else shown(cell) for cell in row] for row in table.rows)]
 
 
-def _markdown(table: Table) -> bytes:
+def _markdown(table: ExportTable) -> bytes:
     lines = [[markdown_text(one) for one in row] for row in _texts(table)]
     head, *rows = [f"| {' | '.join(row)} |\n" for row in lines]
     return "".join([head, f"|{' --- |' * len(table.names)}\n", *rows]).encode()
 
 
-def _json(table: Table) -> bytes:
+def _json(table: ExportTable) -> bytes:
     rows: list[dict[str, Any]] = [dict(zip(table.names, row, strict=True)) for row in table.rows]
     return f"{json_text(rows, 2)}\n".encode()
 
 
-_WRITERS: Final[Mapping[str, Callable[[Table], bytes]]] = {
+_WRITERS: Final[Mapping[str, Callable[[ExportTable], bytes]]] = {
     "csv": lambda table: csv_of(_texts(table)),
     "xlsx": lambda table: workbook_of(_texts(table), "KB"),
     "md": _markdown,

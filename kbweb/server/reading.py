@@ -23,7 +23,7 @@ from kbcore.pages.branch_report import GROUPS
 from kbcore.pages.overview import Overview, read_overview
 from kbcore.process.interrupting import CurrentWork, Stopped, TimeOver, done_for
 from kbcore.query import coverage
-from kbcore.query.conflicts import Conflict, find_conflicts
+from kbcore.query.conflicts import ContestedValue, find_conflicts
 from kbcore.query.coverage import By, Counts, CoverageGroup
 from kbcore.rules import CheckReport
 from kbcore.store import branches
@@ -51,7 +51,7 @@ _KEPT_S: Final = 60.0
 """Rules also look at files that no extractor reads: after so long they are run again."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class ReadTarget(msgspec.Struct, frozen=True):
     """The explorer's target: a folder of the repository, the branch that is named (None: that of HEAD), by whom."""
 
     start: Path
@@ -74,7 +74,7 @@ class Branch(msgspec.Struct, frozen=True):
         return self.choice.branch
 
 
-class State(msgspec.Struct, frozen=True):
+class BranchState(msgspec.Struct, frozen=True):
     """A state of a branch: a view of it, and how it relates to the files. ``head`` is the seq of the last record.
 
     ``recorded`` is a view of the head, for what reads history; of the head itself it is the same one.
@@ -106,13 +106,13 @@ class Summary(msgspec.Struct, frozen=True):
 
     overview: Overview
     check: CheckReport
-    conflicts: tuple[Conflict, ...]
+    conflicts: tuple[ContestedValue, ...]
 
 
 class Reader:
     """Reads the branch for all requests of a process, from any number of threads."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ReadTarget) -> None:
         self.place = place
         self.threads = ThreadPoolExecutor(MAX_READERS, "kb-ui")
         """In which pages are read: each thread keeps its view."""
@@ -155,7 +155,7 @@ class Reader:
         store, choice, _ = branches.open_to_read(workspace, self.place.branch)
         return Branch(workspace, store, choice)
 
-    def read(self, at: str, use: Callable[[State], T]) -> T:
+    def read(self, at: str, use: Callable[[BranchState], T]) -> T:
         """Return ``use(state)`` of the head with what the files say, or of the point that ``at`` means.
 
         Raises: as ``branch``; as ``point_in`` and ``meant``; what ``use`` raises. Remedies name the branch.
@@ -166,7 +166,7 @@ class Reader:
                 return self.files.read(
                     branch.workspace,
                     branch.name,
-                    lambda view, files: use(State(branch, view, view, files)),
+                    lambda view, files: use(BranchState(branch, view, view, files)),
                     time_s=limits.FILES_S,
                 )
             point = point_in(branch.workspace, branch.name, at, is_local=True)
@@ -174,7 +174,7 @@ class Reader:
             def past(view: View) -> T:
                 found = meant(view, point)
                 files = as_of(found.seq, found.said)
-                return self._copies.use(view, found.seq, lambda copy: use(State(branch, copy, view, files)))
+                return self._copies.use(view, found.seq, lambda copy: use(BranchState(branch, copy, view, files)))
 
             return branch.store.read(past)
         except KBError as error:
@@ -188,15 +188,15 @@ class Reader:
         files = self.files.state(branch.workspace, branch.name, time_s=limits.FILES_S)
         return {"branch": branch.name, "seq": head.seq, "hash": head.hash, "files": files.mark}
 
-    def summary(self, state: State) -> Summary:
+    def summary(self, state: BranchState) -> Summary:
         """Return the summary of a state, which is found once. Raises: as ``run_checks``."""
         return self._once(("summary", *_key_of(state)), state, lambda: _read_summary(state, self.counts(state)))
 
-    def counts(self, state: State) -> Counts:
+    def counts(self, state: BranchState) -> Counts:
         """Return the numbers of the requirements of a state, which are found once."""
         return self._once(("counts", *_key_of(state)), state, lambda: coverage.count(state.view.rows, None))
 
-    def groups(self, state: State) -> Mapping[By, list[CoverageGroup]]:
+    def groups(self, state: BranchState) -> Mapping[By, list[CoverageGroup]]:
         """Return the requirements of a state in groups, which are found once."""
         rows = state.view.rows
         return self._once(
@@ -205,11 +205,11 @@ class Reader:
             lambda: coverage.count_groups(rows, None, GROUPS, of_files=owners_of(state)),
         )
 
-    def choices(self, state: State) -> tuple[list[str], list[str]]:
+    def choices(self, state: BranchState) -> tuple[list[str], list[str]]:
         """Return the tags and the priorities of the requirements of a state, which are found once."""
         return self._once(("choices", *_key_of(state)), state, lambda: coverage.read_choices(state.view.rows, None))
 
-    def report_on(self, state: State, id_: str) -> CheckReport | None:
+    def report_on(self, state: BranchState, id_: str) -> CheckReport | None:
         """Return what rules find in an entity: those of the project too where they were run; None for the past."""
         if state.files.is_past:
             return None
@@ -219,7 +219,7 @@ class Reader:
             return known.check
         return run_checks(workspace, state.view, branch=state.branch.name, ids=[id_], is_own=True)
 
-    def _once(self, key: tuple[Any, ...], state: State, find: Callable[[], T]) -> T:
+    def _once(self, key: tuple[Any, ...], state: BranchState, find: Callable[[], T]) -> T:
         """Return what is kept under a key, or what ``find`` returns, which is then kept. Raises: what that raises."""
         known: T | None = self._kept(key, state)
         if known is not None:
@@ -234,22 +234,22 @@ class Reader:
                 self._answers = [*others, (key, _now_s(state), found)][-_KEPT_ANSWERS:]
         return found
 
-    def _kept(self, key: tuple[Any, ...], state: State) -> Any:
+    def _kept(self, key: tuple[Any, ...], state: BranchState) -> Any:
         """Return what is kept under a key; None where that is nothing, or is too old."""
         now_s = _now_s(state)
         return next((one for known, made_s, one in self._answers if known == key and now_s < made_s + _KEPT_S), None)
 
 
-def _now_s(state: State) -> float:
+def _now_s(state: BranchState) -> float:
     return state.branch.workspace.machine.clock.monotonic_s()
 
 
-def owners_of(state: State) -> CodeOwners:
+def owners_of(state: BranchState) -> CodeOwners:
     """Return the owners of the files of the branch. Raises: ``InvalidConfig``, ``GitUnusable``."""
     return code_owners(state.branch.workspace, state.branch.name)
 
 
-def _key_of(state: State) -> tuple[Any, ...]:
+def _key_of(state: BranchState) -> tuple[Any, ...]:
     """Return all that decides what is found of a state, but for the files that rules look at."""
     workspace, view = state.branch.workspace, state.view
     return (
@@ -259,7 +259,7 @@ def _key_of(state: State) -> tuple[Any, ...]:
     )
 
 
-def _read_summary(state: State, counts: Counts) -> Summary:
+def _read_summary(state: BranchState, counts: Counts) -> Summary:
     workspace, view = state.branch.workspace, state.view
     # The rules of a project may read files, which are not those of an earlier state.
     check = run_checks(workspace, view, branch=state.branch.name, is_own=state.files.is_past)
@@ -267,7 +267,7 @@ def _read_summary(state: State, counts: Counts) -> Summary:
     return Summary(read_overview(view, counts, check, conflicts), check, conflicts)
 
 
-def _make_searchable(state: State) -> None:
+def _make_searchable(state: BranchState) -> None:
     branch = state.branch
     make_searchable(branch.workspace, branch.store, branch.name, state.recorded)
 

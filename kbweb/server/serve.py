@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kbcore.errors import InvalidQuery
-from kbweb.server.reading import Place, Reader
+from kbweb.server.reading import Reader, ReadTarget
 
 HOST: Final = "127.0.0.1"
 _BACKLOG: Final = 64
@@ -21,11 +21,11 @@ _IDLE_S: Final = 30
 _LOOK_S: Final = 0.5
 
 
-class Server:
+class ExplorerServer:
     """Listens from the moment it is made; ``run`` answers until ``stop``."""
 
     def __init__(
-        self, place: Place, port: int, report: Callable[[BaseException], None], *, writes: bool = False
+        self, place: ReadTarget, port: int, report: Callable[[BaseException], None], *, writes: bool = False
     ) -> None:
         """``port`` is 0 for any that is free. Raises: ``InvalidQuery`` for one that cannot be had."""
         self._socket = _listening(port)
@@ -37,7 +37,7 @@ class Server:
 
             from kbweb.server.access import Guard, Keys  # noqa: PLC0415 - as above
             from kbweb.server.application import Explorer  # noqa: PLC0415 - as above
-            from kbweb.server.connections import Connection  # noqa: PLC0415 - as above
+            from kbweb.server.connections import HttpConnection  # noqa: PLC0415 - as above
         except BaseException:
             reader.work.stop()
             reader.close()
@@ -47,7 +47,7 @@ class Server:
         authority = f"{HOST}:{self.port}"
         config = uvicorn.Config(
             Guard(self._explorer, authority, self._keys, writes=writes),
-            http=Connection,
+            http=HttpConnection,
             ws="none",
             lifespan="off",
             loop="asyncio",

@@ -16,7 +16,7 @@ from kbcore.store.history.when import is_seq
 from kbcore.store.review import check_reviewer, decision, find_proposals
 from kbcore.text.escaping import in_quotes
 from kbweb.links import address, entity_path, id_in_path
-from kbweb.server.asked import Asked
+from kbweb.server.asked import RequestValues
 from kbweb.server.pages.review import FILTERS, name_of
 from kbweb.server.reading import Reader
 
@@ -24,7 +24,7 @@ _MAX_SEQ: Final = 100_000_000
 _DECISIONS: Final = ("accept", "reject")
 
 
-def edit_entity(reader: Reader, key: str, asked: Asked) -> str:
+def edit_entity(reader: Reader, key: str, asked: RequestValues) -> str:
     """Set a field of an entity, or state or remove an edge from it, as the form asks; return the path of its page.
 
     Raises: ``InvalidQuery``; ``StaleBase`` where the branch has changed since the page was shown; as
@@ -41,7 +41,7 @@ def edit_entity(reader: Reader, key: str, asked: Asked) -> str:
     return entity_path(id_)
 
 
-def revert_record(reader: Reader, key: str, asked: Asked) -> str:
+def revert_record(reader: Reader, key: str, asked: RequestValues) -> str:
     """Undo a record as its preview showed it; return the path of the new one. Raises: as ``edit_entity``."""
     if not is_seq(key):
         raise InvalidQuery(f"{in_quotes(key)} is no record.", hint="A record is named by its seq, such as 12.")
@@ -50,7 +50,7 @@ def revert_record(reader: Reader, key: str, asked: Asked) -> str:
     return f"/record/{target.revert([int(key)], UndoOptions()).seq}"
 
 
-def decide_proposals(reader: Reader, _: str, asked: Asked) -> str:
+def decide_proposals(reader: Reader, _: str, asked: RequestValues) -> str:
     """Accept or reject the proposals that a form names, as ``kb review`` does; return the path of what is left.
 
     Raises: ``ReviewRequired``; ``NotFound`` for a proposal that is none any more; as ``edit_entity``.
@@ -87,7 +87,7 @@ def _target(reader: Reader) -> WriteTarget:
     return WriteTarget(branch.workspace, branch.name, reader.place.author, reading, branch.choice.follows_head)
 
 
-def _check_seq(reader: Reader, asked: Asked) -> None:
+def _check_seq(reader: Reader, asked: RequestValues) -> None:
     """Refuse a form of a page that shows an earlier state. Raises: ``StaleBase``."""
     shown, now = asked.number("seq", 0, _MAX_SEQ), reader.branch().store.head().seq
     if shown != now:
@@ -95,7 +95,7 @@ def _check_seq(reader: Reader, asked: Asked) -> None:
         raise StaleBase(message, hint="Go back, reload the page, and decide again.")
 
 
-def _set(target: WriteTarget, key: str, asked: Asked) -> changeset.Changeset:
+def _set(target: WriteTarget, key: str, asked: RequestValues) -> changeset.Changeset:
     """Return what sets a field, whose name and value are read as those of ``kb set`` are."""
     field, text = asked.one("field"), asked.one("value")
     if not field:
@@ -111,24 +111,24 @@ def _set(target: WriteTarget, key: str, asked: Asked) -> changeset.Changeset:
     return changeset.parse({**request, "expected_seq": seq, "message": f"set {field} of {key}"})
 
 
-def _edge(key: str, asked: Asked) -> dict[str, Any]:
+def _edge(key: str, asked: RequestValues) -> dict[str, Any]:
     name, _, kind = asked.one("edge").partition(":")
     return {"type": name, "from": key, "to": asked.one("to"), **({"kind": kind} if kind else {})}
 
 
-def _link(_: WriteTarget, key: str, asked: Asked) -> changeset.Changeset:
+def _link(_: WriteTarget, key: str, asked: RequestValues) -> changeset.Changeset:
     edge = _edge(key, asked)
     message = f"link {key} {edge['type']} {edge['to']}"
     seq = asked.number("seq", 0, _MAX_SEQ)
     return changeset.parse({"edges": [edge], "message": message, "expected_seq": seq})
 
 
-def _unlink(_: WriteTarget, key: str, asked: Asked) -> changeset.Changeset:
+def _unlink(_: WriteTarget, key: str, asked: RequestValues) -> changeset.Changeset:
     edge = _edge(key, asked)
     return changeset.parse_deletion({"edges": [edge], "message": f"unlink {key} {edge['type']} {edge['to']}"})
 
 
-_ACTIONS: Final[Mapping[str, Callable[[WriteTarget, str, Asked], changeset.Changeset]]] = {
+_ACTIONS: Final[Mapping[str, Callable[[WriteTarget, str, RequestValues], changeset.Changeset]]] = {
     "set": _set,
     "link": _link,
     "unlink": _unlink,

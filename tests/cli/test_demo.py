@@ -123,7 +123,7 @@ def test_a_directory_that_holds_something_is_refused_and_left_alone(around, tmp_
     ],
 )
 def test_a_step_that_ends_otherwise_fails_the_tour(step, around, tmp_path, monkeypatch):
-    monkeypatch.setattr(tour, "PARTS", (tour.Part("One", (step,)),))
+    monkeypatch.setattr(tour, "PARTS", (tour.TourPart("One", (step,)),))
     status, output = take("--into", str(tmp_path / "new"))
     assert status == demo.FAILED
     assert "did not expect this" in output
@@ -132,7 +132,7 @@ def test_a_step_that_ends_otherwise_fails_the_tour(step, around, tmp_path, monke
 
 def test_the_tour_is_there_for_programs(around, tmp_path, monkeypatch):
     step = tour.TourCommand("Why", "git log --format=%s")
-    monkeypatch.setattr(tour, "PARTS", (tour.Part("One", (step,)),))
+    monkeypatch.setattr(tour, "PARTS", (tour.TourPart("One", (step,)),))
     status, output = take("--json", "--into", str(tmp_path / "new"))
     assert status == 0
     assert json.loads(output) == {

@@ -13,7 +13,7 @@ import pytest
 
 from kbcli import app
 from kbcli.prove import report, run, situation
-from kbcli.prove.job import SYSTEMS, Job, Result, Script, Step, shell
+from kbcli.prove.job import SYSTEMS, Job, JobStep, Result, Script, shell
 from kbcli.prove.report import JOBS
 from kbcli.prove.scene import Scene
 from tests.support.docs.console import environment
@@ -48,11 +48,11 @@ def around(tmp_path_factory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def runner(around, tmp_path_factory) -> Iterator[run.Runner]:
+def runner(around, tmp_path_factory) -> Iterator[run.ProveRunner]:
     """A runner with a server that has imported what it needs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(situation, "KB_SERVER", (str(stand_in("kb-mcp")),))
-        yield run.Runner(Scene(tmp_path_factory.mktemp("prove"), dict(os.environ)), MEMORY)
+        yield run.ProveRunner(Scene(tmp_path_factory.mktemp("prove"), dict(os.environ)), MEMORY)
 
 
 def prove(*words: str) -> tuple[int, str]:
@@ -115,7 +115,7 @@ def test_what_the_model_works_out_may_be_among_other_facts(runner):
 
 
 def test_a_refusal_that_is_not_expected_is_wrong(runner):
-    refused = Step("kb_query", {"type": "rq"})
+    refused = JobStep("kb_query", {"type": "rq"})
     assert "no entity type" in runner.run(job(Script((refused,))), "kb").why
 
 
@@ -221,7 +221,7 @@ def test_jobs_that_take_more_tokens_with_kb_are_named():
         *(Result("a", "kb", "done", 1, 5, 5), Result("a", "markdown", "done", 1, 5, 4)),
         *(Result("b", "kb", "done", 1, 5, 5), Result("b", "markdown", "wrong", 1, 1, 1, "It is wrong.")),
     ]
-    found = report.Report("2026-11-30", {"KB": "1"}, {"kb": 700}, results)
+    found = report.ProveReport("2026-11-30", {"KB": "1"}, {"kb": 700}, results)
     said = report.markdown(found)
     assert "KB takes more tokens than Markdown and grep for a.\n" in said
     assert "| b |  | 1 call, 10 | 1 call, 2, wrong |" in said

@@ -24,7 +24,7 @@ from kbmcp.resources.prompts import Argument, Prompt
 from kbmcp.resources.resource_list import RequestedResource, Resource
 from kbmcp.tools import run_call, tool_list
 from kbmcp.tools.call import Call
-from kbmcp.tools.run_call import Tool
+from kbmcp.tools.run_call import McpTool
 
 TEMPLATE = "test://template/{id}/data"
 SUBJECT = "REQ-1"
@@ -70,8 +70,8 @@ def _takes_long(_: Call, __: Any, ___: Any) -> dict[str, Any]:
     return {"steps": STEPS}
 
 
-def _tool(name: str, run: Callable[[Call, Any, Any], dict[str, Any]]) -> Tool:
-    return Tool(name, f"Conformance: {name}.", Nothing, tool_list._reader(Nothing), run)
+def _tool(name: str, run: Callable[[Call, Any, Any], dict[str, Any]]) -> McpTool:
+    return McpTool(name, f"Conformance: {name}.", Nothing, tool_list._reader(Nothing), run)
 
 
 TOOLS = (

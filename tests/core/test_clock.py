@@ -14,7 +14,7 @@ from kbcore.clock import Flagged, Moment, SystemClock, flagged, moment_after
 from kbcore.errors import ClockUnusable, InvalidQuery
 from kbcore.maintenance.doctor import diagnose
 from kbcore.model.values import normal_time
-from kbcore.store.history.log import Selection, log
+from kbcore.store.history.log import RecordFilter, log
 from kbcore.store.history.moment import read_at, seq_at
 from kbcore.store.history.when import when_of
 from tests.support.repository.clocks import SetClock
@@ -100,7 +100,7 @@ def test_the_log_shows_a_clock_that_was_late_and_doctor_names_the_records(tmp_pa
     listed = {one["seq"]: one for one in log(project.view())}
     assert [listed[seq]["at"][:10] for seq in range(1, 7)] == [*times[:4], "2026-11-22", "2026-11-22"]
     assert {seq: one["clock"][:10] for seq, one in listed.items() if "clock" in one} == {5: times[4], 6: times[5]}
-    since = Selection(since=when_of("2026-11-21T13:00:00Z"))
+    since = RecordFilter(since=when_of("2026-11-21T13:00:00Z"))
     assert [one["seq"] for one in log(project.view(), since)] == [6, 5, 4, 3, 2]
     found = {one.code: one for one in diagnose(project.workspace()).findings if one.code.startswith("clock_")}
     assert {code: one.severity for code, one in found.items()} == {"clock_ahead": "note", "clock_behind": "note"}

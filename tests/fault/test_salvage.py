@@ -23,7 +23,7 @@ from kbcore.maintenance.salvage import salvage
 from kbcore.process import interrupting
 from kbcore.storage import head, layout, verify
 from kbcore.storage.fs import RealFs
-from kbcore.store.history.log import Selection, log, record_json
+from kbcore.store.history.log import RecordFilter, log, record_json
 from kbcore.store.history.moment import read_at
 from kbcore.store.history.touched import touched
 from kbcore.view.history import state_at
@@ -264,7 +264,7 @@ def test_what_only_a_cached_view_knows_enters_as_a_record_marked_unproven(projec
     }
     reported = record_json(project.workspace().store("main"), project.view(), 5)
     assert (reported["source"], reported["unproven"]["seq"]) == ("unproven", 4)
-    assert [row["seq"] for row in log(project.view(), Selection(source="unproven"))] == [5]
+    assert [row["seq"] for row in log(project.view(), RecordFilter(source="unproven"))] == [5]
     assert is_proven(project)
     tally.done()
 

@@ -15,7 +15,7 @@ import pytest
 from kbcore.rules import RULES
 from kbcore.storage.fs import RealFs
 from kbcore.watch.events import Synced
-from kbcore.watch.notices import Notices
+from kbcore.watch.notices import NotedPaths
 from tests.support.effort.scale import SEED, tries
 from tests.support.repository.project import Project, req
 from tests.support.repository.watched import Watched
@@ -27,11 +27,11 @@ UNCHECKED = json.dumps({"rules": {rule.id: "off" for rule in RULES}})
 """Rules only read, and take as long as all else that a watcher does."""
 
 
-def hard_of_hearing(seed: int) -> type[Notices]:
+def hard_of_hearing(seed: int) -> type[NotedPaths]:
     """Return what loses a share of the notices, tells others twice, and some of those late."""
     dice = random.Random(seed)
 
-    class HardOfHearing(Notices):
+    class HardOfHearing(NotedPaths):
         def __init__(self, deep: Sequence[Path], flat: Sequence[Path], *, is_polling: bool = False) -> None:
             super().__init__(deep, flat, is_polling=is_polling)
             self._late: set[str] = set()

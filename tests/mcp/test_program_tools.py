@@ -9,7 +9,7 @@ import pytest
 from kbcore.dml import Policy
 from kbcore.dml.kb_tools import KB_TOOLS, WRITING
 from kbcore.dml.recording import new_run
-from kbcore.store.history.log import Selection, log
+from kbcore.store.history.log import RecordFilter, log
 from kbmcp.program_tools import ProgramTools
 from kbmcp.tools.tool_list import TOOLS
 from tests.support.dml.kb_runs import allows, ran_with_kb
@@ -34,7 +34,7 @@ def any_engine():
 
 
 def records(project: Project) -> list[dict]:
-    return list(log(project.view(), Selection(), limit=100))
+    return list(log(project.view(), RecordFilter(), limit=100))
 
 
 def test_the_tools_are_those_of_the_server_with_the_same_arguments(tmp_path):

@@ -160,7 +160,7 @@ def test_a_bug_is_reported_as_one_and_the_next_call_works(project):
     import anyio
 
     from kbmcp.tools.call import Client
-    from kbmcp.tools.run_call import Tool, run_tool
+    from kbmcp.tools.run_call import McpTool, run_tool
     from kbmcp.tools.service import ServerOptions, Service
 
     def breaks(call, asked, problems):
@@ -171,7 +171,7 @@ def test_a_bug_is_reported_as_one_and_the_next_call_works(project):
         try:
             good = TOOLS[0]
             broken = msgspec.structs.replace(good, run=breaks)
-            assert isinstance(broken, Tool)
+            assert isinstance(broken, McpTool)
             first = await run_tool(service, broken, {}, Client())
             second = await run_tool(service, good, {}, Client())
         finally:

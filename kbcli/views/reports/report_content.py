@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from kbcore.checks.grouping import is_cut
-from kbcore.checks.introduced.symbols import Comment
+from kbcore.checks.introduced.symbols import RequirementMention
 from kbcore.checks.targets import LAST_STATED, NOT_CHECKED
 from kbcore.rules import CheckReport, Violation
 from kbcore.rules.registry import FailOn
@@ -47,9 +47,9 @@ class ReportContent(msgspec.Struct, frozen=True):
     """The most violations of each rule; None for the first few."""
     command: str = "kb check"
     """The request, without a rule and a limit."""
-    comments: tuple[Comment, ...] = ()
+    comments: tuple[RequirementMention, ...] = ()
     """Statements of comments in source code that are no facts, as far as a rule counted them."""
-    unchecked: tuple[Comment, ...] = ()
+    unchecked: tuple[RequirementMention, ...] = ()
     """Comments that name no requirement, in files that no rule looks at."""
 
     def counts(self, violation: Violation) -> bool:

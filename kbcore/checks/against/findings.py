@@ -24,10 +24,10 @@ from kbcore.checks.against.three_way import (
     FORMER,
     MADE_TWICE,
     RENAMED_TWICE,
-    Conflict,
-    Edge,
-    Place,
-    Side,
+    ConflictSide,
+    EdgeOfState,
+    MergeConflict,
+    StatedLine,
     conflicts,
 )
 from kbcore.checks.branch_files import tree_of
@@ -180,7 +180,7 @@ def _rule(rule: Rule, found: Sequence[Finding]) -> Rule:
     return msgspec.structs.replace(rule, run=lambda _: list(found))
 
 
-def _finding(one: Conflict, ref: str) -> Finding:
+def _finding(one: MergeConflict, ref: str) -> Finding:
     """Return a conflict as a finding: in the file of this side, or of the other one where this one deleted it."""
     ours, theirs = one.ours, one.theirs
     here = ours.place if ours.id else theirs.place
@@ -233,7 +233,10 @@ def _words_of_deletion(one: ContestedField, name: str, deleted: str, ref: str) -
 
 def _made(one: SharedId, ref: str) -> Finding:
     """Return an id that changes of both sides make as a finding."""
-    ours, theirs = Side(one.id, one.title, Place(one.here, 0)), Side(one.id, one.title_there, Place(one.there, 0))
+    ours, theirs = (
+        ConflictSide(one.id, one.title, StatedLine(one.here, 0)),
+        ConflictSide(one.id, one.title_there, StatedLine(one.there, 0)),
+    )
     fresh, creation = f"{series_of(one.id)}{NUMBER_MARK}", creation_words(one.creation, one.id)
     return Finding(
         one.id,
@@ -269,17 +272,17 @@ def _claimed(value: Mapping[str, Any], field: str) -> str:
     return f"{in_quotes(_text(value.get('value', ABSENT), field)[:_VALUE_CHARS])} by {by}"
 
 
-def _values(one: Conflict) -> tuple[str, ...]:
+def _values(one: MergeConflict) -> tuple[str, ...]:
     if one.edge is not None:
         return one.edge.from_id, edge_name(one.edge.type, one.edge.kind), one.edge.to_id
     return _text(one.ours.value, one.field), _text(one.theirs.value, one.field)
 
 
-def _ends(edge: Edge | None) -> tuple[str, ...]:
+def _ends(edge: EdgeOfState | None) -> tuple[str, ...]:
     return (edge.from_id, edge.to_id) if edge else ()
 
 
-def _words(one: Conflict, ref: str) -> tuple[str, str]:
+def _words(one: MergeConflict, ref: str) -> tuple[str, str]:
     """Return the message and the remedy of a conflict."""
     key, ours, theirs = one.id, one.ours, one.theirs
     if one.kind == "edge":
@@ -304,7 +307,7 @@ def _words(one: Conflict, ref: str) -> tuple[str, str]:
     return message, f"Take it out, so that it names the other one: {kb('set', ours.id, f'{FORMER_KEY}-={key}')}."
 
 
-def _words_of_field(one: Conflict, ref: str) -> tuple[str, str]:
+def _words_of_field(one: MergeConflict, ref: str) -> tuple[str, str]:
     ours, theirs = one.ours, one.theirs
     if not ours.id:
         message = f"{one.id} was deleted here, and {ref} changed its `{one.field}` to {_said(theirs, one.field)}."
@@ -318,7 +321,7 @@ def _words_of_field(one: Conflict, ref: str) -> tuple[str, str]:
     return message, "Agree on one value, and state it here before the merge."
 
 
-def _words_of_edge(one: Conflict, ref: str) -> tuple[str, str]:
+def _words_of_edge(one: MergeConflict, ref: str) -> tuple[str, str]:
     edge = one.edge
     assert edge is not None  # noqa: S101 - a conflict of this kind has one
     name = edge_name(edge.type, edge.kind) or "links to"
@@ -338,17 +341,17 @@ def _unread(one: Unread) -> Finding:
     return Finding(one.path, message, fault.hint, one.path, code=UNREAD, line=0 if one.where else line)
 
 
-def _said(side: Side, field: str) -> str:
+def _said(side: ConflictSide, field: str) -> str:
     value = "no value" if side.value is ABSENT else in_quotes(_text(side.value, field)[:_VALUE_CHARS])
     return f"{value}{_at(side.place)}"
 
 
-def _titled(side: Side) -> str:
+def _titled(side: ConflictSide) -> str:
     title = "" if side.value is ABSENT else f" as {in_quotes(_text(side.value)[:_VALUE_CHARS])}"
     return f"{title}{_at(side.place)}"
 
 
-def _at(place: Place) -> str:
+def _at(place: StatedLine) -> str:
     if not place.path:
         return " (stated by a client)"
     return f" ({place.path}:{place.line})" if place.line else f" ({place.path})"

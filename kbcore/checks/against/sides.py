@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from kbcore.checks.against.three_way import Edge, Facts, Place, Stated, deleted
+from kbcore.checks.against.three_way import EdgeOfState, EntityOfState, StatedLine, StateFacts, deleted
 from kbcore.errors import GitUnusable, InvalidConfig
 from kbcore.extract.facts import SYNTAX_FAULTS, StatedEntity, StatedLink
 from kbcore.git import Tree, blobs
@@ -24,7 +24,7 @@ from kbcore.model.graph import CLIENT, Node
 from kbcore.model.schema import Schema
 from kbcore.store.workspace import Workspace
 from kbcore.sync.active_extractors import as_defined, wanted
-from kbcore.sync.documents import Documents
+from kbcore.sync.documents import RepositoryDocuments
 from kbcore.sync.fields import stated_by_clients, stated_fields
 from kbcore.sync.scan import FoundFile, found_at
 from kbcore.sync.tree_documents import ReadBefore, TreeDocuments, TreeSettings
@@ -54,9 +54,9 @@ class Unread(msgspec.Struct, frozen=True):
 class States(msgspec.Struct, frozen=True):
     """The states, and the files that could not be read whole."""
 
-    bases: list[Facts]
-    ours: Facts
-    theirs: Facts
+    bases: list[StateFacts]
+    ours: StateFacts
+    theirs: StateFacts
     unread: list[Unread]
 
     @property
@@ -144,7 +144,7 @@ def _settings(settings: TreeSettings, tree: Tree, name: str) -> Workspace:
 
 def _edited(workspace: Workspace, view: View, branch: str, tree: Tree) -> dict[str, FoundFile | None]:
     """Return the documents of the worktree that are not as a commit has them; None for one that is gone."""
-    differing = Documents(workspace, workspace.store(branch).claims).differing(view, tree)
+    differing = RepositoryDocuments(workspace, workspace.store(branch).claims).differing(view, tree)
     wants, root = as_defined(wanted(workspace), view), workspace.repo.worktree
     paths = [*(one.path for one in differing.read), *differing.gone]
     return {path: found_at(root, wants, path) if os.path.lexists(root / path) else None for path in paths}
@@ -177,29 +177,29 @@ class _Stating:
     """
 
     def __init__(self) -> None:
-        self._entities: dict[tuple[int, int], list[Stated]] = {}
+        self._entities: dict[tuple[int, int], list[EntityOfState]] = {}
 
-    def facts(self, side: _Documents) -> Facts:
+    def facts(self, side: _Documents) -> StateFacts:
         """Return what the documents of one side state."""
-        entities: dict[str, Stated] = {}
+        entities: dict[str, EntityOfState] = {}
         ids_of: dict[str, list[str]] = {}
         for one in side.found:
             for stated in self._entities_of(one, side.schema):
                 entities.setdefault(stated.entity.id, stated)
                 ids_of.setdefault(one.path, []).append(stated.entity.id)
-        edges: dict[Edge, Place] = {}
+        edges: dict[EdgeOfState, StatedLine] = {}
         for one in side.found:
             for link in one.facts.links if one.facts else ():
                 if not link.in_text:
                     for target in ids_of.get(link.target, ()) if link.is_path else (link.target,):
-                        edges.setdefault(_edge(link, target), Place(one.path, link.line))
-        return Facts(entities, edges, frozenset(one.path for one in side.found if _is_open(one)))
+                        edges.setdefault(_edge(link, target), StatedLine(one.path, link.line))
+        return StateFacts(entities, edges, frozenset(one.path for one in side.found if _is_open(one)))
 
-    def _entities_of(self, one: FoundFile, schema: Schema) -> list[Stated]:
+    def _entities_of(self, one: FoundFile, schema: Schema) -> list[EntityOfState]:
         key = (id(one), id(schema))
         if key not in self._entities:
             stated = one.facts.entities if one.facts else ()
-            self._entities[key] = [Stated(_as_recorded(entity, schema), one.path) for entity in stated]
+            self._entities[key] = [EntityOfState(_as_recorded(entity, schema), one.path) for entity in stated]
         return self._entities[key]
 
 
@@ -212,9 +212,9 @@ def _as_recorded(entity: StatedEntity, schema: Schema) -> StatedEntity:
     return msgspec.structs.replace(entity, fields=values)
 
 
-def _edge(link: StatedLink, target: str) -> Edge:
+def _edge(link: StatedLink, target: str) -> EdgeOfState:
     ends = (target, link.subject) if link.reverse else (link.subject, target)
-    return Edge(link.type or "", link.kind, *ends)
+    return EdgeOfState(link.type or "", link.kind, *ends)
 
 
 def _is_open(one: FoundFile) -> bool:
@@ -229,7 +229,7 @@ def _fault(one: FoundFile) -> FileProblem | None:
     return next((problem for problem in problems if problem.code in _PARTLY_READ), None)
 
 
-def _with_clients(facts: Facts, nodes: Mapping[str, Node], schema: Schema) -> Facts:
+def _with_clients(facts: StateFacts, nodes: Mapping[str, Node], schema: Schema) -> StateFacts:
     """Return facts with what clients had stated of these entities, where no document states it."""
     entities = dict(facts.entities)
     for key, node in nodes.items():
@@ -239,16 +239,16 @@ def _with_clients(facts: Facts, nodes: Mapping[str, Node], schema: Schema) -> Fa
             fields = {**own, **there.entity.fields}
             if fields.keys() == there.entity.fields.keys():
                 continue
-            entities[key] = Stated(msgspec.structs.replace(there.entity, fields=fields), there.path)
+            entities[key] = EntityOfState(msgspec.structs.replace(there.entity, fields=fields), there.path)
         elif not node.path:
-            entities[key] = Stated(StatedEntity(key, node.type, own, 0), "")
+            entities[key] = EntityOfState(StatedEntity(key, node.type, own, 0), "")
     return msgspec.structs.replace(facts, entities=entities)
 
 
-def _with_client_edges(facts: Facts, view: View, ids: Sequence[str]) -> Facts:
+def _with_client_edges(facts: StateFacts, view: View, ids: Sequence[str]) -> StateFacts:
     """Return facts with the edges that clients stated at these entities: the other side has none of them."""
     edges = dict(facts.edges)
     for link in view.touching(ids) if ids else ():
         if any(statement.src == CLIENT for statement in link.statements):
-            edges.setdefault(Edge(link.type, link.kind, link.from_id, link.to_id), Place("", 0))
+            edges.setdefault(EdgeOfState(link.type, link.kind, link.from_id, link.to_id), StatedLine("", 0))
     return msgspec.structs.replace(facts, edges=edges)

@@ -33,7 +33,7 @@ _ID: Final = "id"
 _OWN_TEXT: Final = "text_ref"
 
 
-class Stated(msgspec.Struct, frozen=True):
+class EntityOfState(msgspec.Struct, frozen=True):
     """An entity as one state has it; ``path`` is "" where a client stated it."""
 
     entity: StatedEntity
@@ -45,19 +45,19 @@ class Stated(msgspec.Struct, frozen=True):
         kept = {name: value for name, value in self.entity.fields.items() if (name, value) != (_OWN_TEXT, self.path)}
         return {"type": self.entity.type, **kept}
 
-    def place_of(self, field: str) -> Place:
+    def place_of(self, field: str) -> StatedLine:
         """Return where a field is stated, or the entity."""
-        return Place(self.path, self.entity.lines.get(field) or self.entity.line)
+        return StatedLine(self.path, self.entity.lines.get(field) or self.entity.line)
 
 
-class Place(msgspec.Struct, frozen=True):
+class StatedLine(msgspec.Struct, frozen=True):
     """A line of a file, counted from 1; no file where a client stated something."""
 
     path: str
     line: int
 
 
-class Edge(msgspec.Struct, frozen=True):
+class EdgeOfState(msgspec.Struct, frozen=True):
     """An edge as a file states it; ``type`` is "" where the file leaves it to the types of its ends."""
 
     type: str
@@ -66,18 +66,18 @@ class Edge(msgspec.Struct, frozen=True):
     to_id: str
 
 
-class Facts(msgspec.Struct, frozen=True):
+class StateFacts(msgspec.Struct, frozen=True):
     """The facts of one state, of the files that are not the same in all states.
 
     ``unread`` are files of which a part could not be read: what they do not state may be in them all the same.
     """
 
-    entities: Mapping[str, Stated] = {}
-    edges: Mapping[Edge, Place] = {}
+    entities: Mapping[str, EntityOfState] = {}
+    edges: Mapping[EdgeOfState, StatedLine] = {}
     unread: frozenset[str] = frozenset()
 
 
-class Side(msgspec.Struct, frozen=True):
+class ConflictSide(msgspec.Struct, frozen=True):
     """One side of a conflict: a value and its place; ``ABSENT`` where it states none.
 
     ``id`` is the entity as this side calls it, "" where it deleted it: then the place is where it was.
@@ -85,26 +85,26 @@ class Side(msgspec.Struct, frozen=True):
 
     id: str
     value: Any
-    place: Place
+    place: StatedLine
 
 
-class Conflict(msgspec.Struct, frozen=True):
+class MergeConflict(msgspec.Struct, frozen=True):
     """One thing that both sides have decided, each in its own way."""
 
     kind: Kind
     code: str
     id: str
     field: str
-    ours: Side
-    theirs: Side
-    edge: Edge | None = None
+    ours: ConflictSide
+    theirs: ConflictSide
+    edge: EdgeOfState | None = None
 
-    def mirrored(self) -> Conflict:
+    def mirrored(self) -> MergeConflict:
         """Return the same as the other side sees it."""
         return msgspec.structs.replace(self, ours=self.theirs, theirs=self.ours)
 
 
-def conflicts(bases: Sequence[Facts], ours: Facts, theirs: Facts) -> list[Conflict]:
+def conflicts(bases: Sequence[StateFacts], ours: StateFacts, theirs: StateFacts) -> list[MergeConflict]:
     """Return what does not fit together in two states; ``bases`` are those of their common ancestors, at least one."""
     before = _Before(bases)
     one, other = _Now(before, ours), _Now(before, theirs)
@@ -117,12 +117,12 @@ def conflicts(bases: Sequence[Facts], ours: Facts, theirs: Facts) -> list[Confli
     return sorted(found, key=_order)
 
 
-def deleted(bases: Sequence[Facts], now: Facts) -> set[str]:
+def deleted(bases: Sequence[StateFacts], now: StateFacts) -> set[str]:
     """Return the entities of the common ancestors that are not in a state any more."""
     return _Now(_Before(bases), now).deleted
 
 
-def _order(one: Conflict) -> tuple[str, ...]:
+def _order(one: MergeConflict) -> tuple[str, ...]:
     edge = msgspec.structs.astuple(one.edge) if one.edge else ()
     return one.kind, one.id, one.code, one.field, *edge
 
@@ -130,13 +130,13 @@ def _order(one: Conflict) -> tuple[str, ...]:
 class _Before:
     """The states of the common ancestors."""
 
-    def __init__(self, bases: Sequence[Facts]) -> None:
-        self.entities: dict[str, list[Stated]] = {}
+    def __init__(self, bases: Sequence[StateFacts]) -> None:
+        self.entities: dict[str, list[EntityOfState]] = {}
         for base in bases:
             for key, stated in base.entities.items():
                 self.entities.setdefault(key, []).append(stated)
         self._fields: dict[str, list[dict[str, Any]]] = {}
-        self.edges: set[Edge] = set()
+        self.edges: set[EdgeOfState] = set()
         self.former: set[str] = set()
         """Ids that an entity had before: to give one up and to use it for something else is one change."""
         for base in bases:
@@ -150,7 +150,7 @@ class _Before:
             self._fields[key] = [one.fields for one in self.entities[key]]
         return self._fields[key]
 
-    def is_as_before(self, key: str, *sides: Stated) -> bool:
+    def is_as_before(self, key: str, *sides: EntityOfState) -> bool:
         """Tell whether one of these is the only one that there was before."""
         found = self.entities[key]
         return len(found) == 1 and any(one is found[0] for one in sides)
@@ -163,9 +163,9 @@ class _Before:
 class _Now:
     """One side: which entity of the common ancestors each of its entities is, by its id or by a former one."""
 
-    def __init__(self, before: _Before, facts: Facts) -> None:
+    def __init__(self, before: _Before, facts: StateFacts) -> None:
         self.facts = facts
-        self.by_origin: dict[str, Stated] = {}
+        self.by_origin: dict[str, EntityOfState] = {}
         self.origins: dict[str, str] = {}
         self.holders = _holders(facts)
         for key, stated in facts.entities.items():
@@ -183,18 +183,18 @@ class _Now:
         }
 
 
-def _new_ids(before: _Before, ours: _Now, theirs: _Now) -> Iterator[Conflict]:
+def _new_ids(before: _Before, ours: _Now, theirs: _Now) -> Iterator[MergeConflict]:
     """Yield ids that no common ancestor has and that mean an entity of its own on each side."""
     for key in sorted(ours.facts.entities.keys() & theirs.facts.entities.keys() - before.entities.keys()):
         one, other = ours.facts.entities[key], theirs.facts.entities[key]
         origin = ours.origins.get(key)
         if origin != theirs.origins.get(key) or (origin is None and not _is_one(one, other)):
-            yield Conflict("id", MADE_TWICE, key, "", _side(one, _title(one)), _side(other, _title(other)))
+            yield MergeConflict("id", MADE_TWICE, key, "", _side(one, _title(one)), _side(other, _title(other)))
     yield from _former(before, ours, theirs)
     yield from (conflict.mirrored() for conflict in _former(before, theirs, ours))
 
 
-def _former(before: _Before, one: _Now, other: _Now) -> Iterator[Conflict]:
+def _former(before: _Before, one: _Now, other: _Now) -> Iterator[MergeConflict]:
     """Yield new ids of one side that the other side has among the former ids of an entity."""
     for former, holder in sorted(other.holders.items()):
         stated = one.facts.entities.get(former)
@@ -204,10 +204,12 @@ def _former(before: _Before, one: _Now, other: _Now) -> Iterator[Conflict]:
         if origin is None or origin != other.origins.get(holder):
             there = other.facts.entities[holder]
             place = there.place_of(FORMER_IDS)
-            yield Conflict("id", FORMER, former, "", _side(stated, _title(stated)), Side(holder, holder, place))
+            yield MergeConflict(
+                "id", FORMER, former, "", _side(stated, _title(stated)), ConflictSide(holder, holder, place)
+            )
 
 
-def _fields(before: _Before, ours: _Now, theirs: _Now) -> Iterator[Conflict]:
+def _fields(before: _Before, ours: _Now, theirs: _Now) -> Iterator[MergeConflict]:
     """Yield the ids and fields of entities that both sides changed, and not to the same value."""
     for key in sorted(ours.by_origin.keys() & theirs.by_origin.keys()):
         one, other = ours.by_origin[key], theirs.by_origin[key]
@@ -216,39 +218,41 @@ def _fields(before: _Before, ours: _Now, theirs: _Now) -> Iterator[Conflict]:
         ids = {one.entity.id, other.entity.id}
         if len(ids | {key}) == 3:  # noqa: PLR2004 - each of the three is another one
             sides = (_side(one, one.entity.id, _ID), _side(other, other.entity.id, _ID))
-            yield Conflict("id", RENAMED_TWICE, key, "", *sides)
+            yield MergeConflict("id", RENAMED_TWICE, key, "", *sides)
         mine, its = one.fields, other.fields
         for field in sorted({*mine, *its} - _SETS):
             here, there = mine.get(field, ABSENT), its.get(field, ABSENT)
             if not _same(here, there) and before.had(key, field, here) == before.had(key, field, there):
-                yield Conflict("field", CHANGED_TWICE, key, field, _side(one, here, field), _side(other, there, field))
+                yield MergeConflict(
+                    "field", CHANGED_TWICE, key, field, _side(one, here, field), _side(other, there, field)
+                )
 
 
-def _one_sided(before: _Before, one: _Now, other: _Now) -> Iterator[Conflict]:
+def _one_sided(before: _Before, one: _Now, other: _Now) -> Iterator[MergeConflict]:
     """Yield what one side changed of what the other side deleted, and edges that it stated to that."""
     for key in sorted(other.deleted & one.by_origin.keys()):
         stated = one.by_origin[key]
         if before.is_as_before(key, stated):
             continue
-        gone = Side("", ABSENT, before.entities[key][0].place_of(_ID))
+        gone = ConflictSide("", ABSENT, before.entities[key][0].place_of(_ID))
         if stated.entity.id != key:
-            yield Conflict("field", DELETED, key, _ID, _side(stated, stated.entity.id, _ID), gone)
+            yield MergeConflict("field", DELETED, key, _ID, _side(stated, stated.entity.id, _ID), gone)
         fields = stated.fields
         for field in sorted({*fields, *(name for had in before.fields_of(key) for name in had)} - {FORMER_IDS}):
             value = fields.get(field, ABSENT)
             if not before.had(key, field, value):
-                yield Conflict("field", DELETED, key, field, _side(stated, value, field), gone)
+                yield MergeConflict("field", DELETED, key, field, _side(stated, value, field), gone)
     for edge, place in sorted(one.facts.edges.items(), key=lambda found: msgspec.structs.astuple(found[0])):
         known = _with_ends(edge, lambda key: _origin(one, key))
         if known in before.edges:
             continue
         for end in dict.fromkeys((known.from_id, known.to_id)):
             if end in other.deleted and end not in one.deleted:
-                gone = Side("", ABSENT, before.entities[end][0].place_of(_ID))
-                yield Conflict("edge", DELETED, end, "", Side(end, end, place), gone, edge)
+                gone = ConflictSide("", ABSENT, before.entities[end][0].place_of(_ID))
+                yield MergeConflict("edge", DELETED, end, "", ConflictSide(end, end, place), gone, edge)
 
 
-def _holders(facts: Facts) -> dict[str, str]:
+def _holders(facts: StateFacts) -> dict[str, str]:
     """Return the entity that has an id among its former ones, of each id that no entity has."""
     found: dict[str, str] = {}
     for key, stated in sorted(facts.entities.items()):
@@ -262,10 +266,10 @@ def _called(holders: Mapping[str, str], key: str) -> str:
     return holders.get(key, key)
 
 
-def _with_ends(edge: Edge, named: Callable[[str], str]) -> Edge:
+def _with_ends(edge: EdgeOfState, named: Callable[[str], str]) -> EdgeOfState:
     """Return an edge with other names of its ends."""
     ends = named(edge.from_id), named(edge.to_id)
-    return edge if ends == (edge.from_id, edge.to_id) else Edge(edge.type, edge.kind, *ends)
+    return edge if ends == (edge.from_id, edge.to_id) else EdgeOfState(edge.type, edge.kind, *ends)
 
 
 def _origin(side: _Now, key: str) -> str:
@@ -274,17 +278,17 @@ def _origin(side: _Now, key: str) -> str:
     return side.origins.get(now, key)
 
 
-def _is_one(one: Stated, other: Stated) -> bool:
+def _is_one(one: EntityOfState, other: EntityOfState) -> bool:
     """Tell whether both sides state the same entity in the same file, as where one took over a commit of the other."""
     return one.path == other.path and _same(one.fields, other.fields)
 
 
-def _title(stated: Stated) -> Any:
+def _title(stated: EntityOfState) -> Any:
     return stated.entity.fields.get("title", ABSENT)
 
 
-def _side(stated: Stated, value: Any, field: str = _ID) -> Side:
-    return Side(stated.entity.id, value, stated.place_of(field))
+def _side(stated: EntityOfState, value: Any, field: str = _ID) -> ConflictSide:
+    return ConflictSide(stated.entity.id, value, stated.place_of(field))
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
 from kbcore.model.content import code_of, content_of
-from kbcore.model.graph import Link, Node, SourceFile, is_proposed
+from kbcore.model.graph import Link, Node, SyncedFile, is_proposed
 from kbcore.model.proposals import ANY, OF_NODE, accepted_changes, may_be_proposed
 from kbcore.model.schema import MENTIONS, Schema
 from kbcore.model.state import Changes
@@ -58,7 +58,7 @@ class ViewSide:
         self._nodes: dict[str, Node | None] = {one.key: getattr(one, name) for one in changes.nodes}
         links: dict[str, Link | None] = {one.key: getattr(one, name) for one in changes.links}
         self._links = {key: edge_of(link) if link and self._counts(link) else None for key, link in links.items()}
-        self._sources: dict[str, SourceFile | None] = {one.key: getattr(one, name) for one in changes.sources}
+        self._sources: dict[str, SyncedFile | None] = {one.key: getattr(one, name) for one in changes.sources}
 
     def _counts(self, link: Link) -> bool:
         return not is_proposed(link) and {link.from_id, link.to_id}.isdisjoint(self._waiting)
@@ -118,7 +118,7 @@ class ViewSide:
         rows = self._view.cells("link", ("id",), (condition, ()), lambda link: _counts(edge_of(link)))
         return any(id_ not in self._links for (id_,) in rows)
 
-    def sources(self, paths: Collection[str]) -> list[SourceFile]:
+    def sources(self, paths: Collection[str]) -> list[SyncedFile]:
         """Return the source files with these paths, as far as they were read."""
         named = {path for path in paths if path}
         found = [one for path in sorted(named) if (one := self._sources.get(path)) is not None]

@@ -16,10 +16,10 @@ from kbcore.git.tracked_paths import kept_of
 from kbcore.model.state import Changes
 from kbcore.rules import CheckReport, suspect_edge
 from kbcore.store.history.compare import entities_of
-from kbcore.store.history.log import EVERYTHING, Selection
+from kbcore.store.history.log import EVERYTHING, RecordFilter
 from kbcore.store.history.when import When
 from kbcore.store.workspace import Workspace
-from kbcore.sync.documents import Documents
+from kbcore.sync.documents import RepositoryDocuments
 from kbcore.view.scratch_copy import scratch_copy
 from kbcore.view.view import View
 
@@ -38,7 +38,7 @@ def check_since(
     text: str,
     *,
     only: Sequence[str] = (),
-    changed_by: Selection = EVERYTHING,
+    changed_by: RecordFilter = EVERYTHING,
     is_local: bool = False,
 ) -> Since:
     """Run the rules over a branch as it is and as it was, and return the violations that only exist now.
@@ -59,7 +59,7 @@ def check_since(
         if point.commit is not None:
             repo, env = workspace.repo, workspace.machine.env
             tree = blobs.tree_of(repo, env, point.commit)
-            back = Documents(workspace, workspace.store(branch).claims).sync_tree(before, tree)
+            back = RepositoryDocuments(workspace, workspace.store(branch).claims).sync_tree(before, tree)
             files = kept_of(repo, env, tree)
         was = judge(workspace, before, files, only=only)
         if point.is_older:

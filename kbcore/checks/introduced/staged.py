@@ -17,7 +17,7 @@ from kbcore import gc_pause, limits
 from kbcore.checks import idle_in, judge
 from kbcore.checks.introduced.compare import Introduced, introduced
 from kbcore.checks.introduced.symbols import (
-    Comment,
+    RequirementMention,
     Staged,
     StagedFile,
     StagedSymbol,
@@ -34,7 +34,7 @@ from kbcore.model.state import Changes
 from kbcore.rules import missing_file, staged_symbol
 from kbcore.store.apply import nearest_id
 from kbcore.store.workspace import Workspace
-from kbcore.sync.documents import Documents
+from kbcore.sync.documents import RepositoryDocuments
 from kbcore.text.globs import glob_set
 from kbcore.view.scratch_copy import scratch_copy
 from kbcore.view.view import View
@@ -69,9 +69,9 @@ class StagedOutcome(msgspec.Struct, frozen=True):
     found: Introduced
     staged: int
     facts: Callable[[str], Facts | None]
-    comments: tuple[Comment, ...] = ()
+    comments: tuple[RequirementMention, ...] = ()
     """Comments that the rule over staged symbols counted: no fact states them."""
-    unchecked: tuple[Comment, ...] = ()
+    unchecked: tuple[RequirementMention, ...] = ()
     """Comments in other staged source files, which name no requirement: the rule does not look at these files."""
 
 
@@ -91,7 +91,7 @@ def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) 
     after = staging.staged_tree(repo, env, before)
     staged = [path for path, blob in after.items() if before.get(path) != blob and blob.mode != blobs.SUBMODULE]
     removed = before.keys() - after.keys()
-    documents = Documents(workspace, workspace.store(workspace.head().branch).claims)
+    documents = RepositoryDocuments(workspace, workspace.store(workspace.head().branch).claims)
     with gc_pause.paused():
         known = documents.differing(view, before)
         is_stated = documents.is_stated_by([*staged, *removed], after)
@@ -127,7 +127,7 @@ def _idle_but_for_files(rule: str) -> str:
 
 
 def _staged(
-    workspace: Workspace, copy: View, after: Tree, staged: Sequence[str], taken_in: tuple[Documents, Changes]
+    workspace: Workspace, copy: View, after: Tree, staged: Sequence[str], taken_in: tuple[RepositoryDocuments, Changes]
 ) -> Staged:
     """Return what the rule over staged symbols looks at, in the state that the commit would make."""
     documents, changes = taken_in
@@ -167,7 +167,9 @@ def _says_more(before: Any, after: Any) -> bool:
     return before is None or before.fields != after.fields
 
 
-def _files(documents: Documents, after: Tree, paths: Sequence[str], wanted: Collection[str]) -> dict[str, StagedFile]:
+def _files(
+    documents: RepositoryDocuments, after: Tree, paths: Sequence[str], wanted: Collection[str]
+) -> dict[str, StagedFile]:
     texts = documents.texts_of(after[path].id for path in paths)
     found = {}
     for path in paths:

@@ -27,7 +27,7 @@ class NamedId(msgspec.Struct, frozen=True):
     line: int
 
 
-class Comment(msgspec.Struct, frozen=True):
+class RequirementMention(msgspec.Struct, frozen=True):
     """A requirement that a comment names, in this line of a file. No fact says so: only this rule counts it."""
 
     file: str
@@ -72,10 +72,10 @@ def named_in(text: str) -> list[str]:
     return [spelling for _, item in items_in(text) for spelling in spellings(item)]
 
 
-def unchecked_in(staged: Staged) -> tuple[Comment, ...]:
+def unchecked_in(staged: Staged) -> tuple[RequirementMention, ...]:
     """Return the comments that name no requirement, in files that are given for these alone, in order."""
     found = [
-        Comment(file.path, one.line, one.id)
+        RequirementMention(file.path, one.line, one.id)
         for file in staged.files.values()
         for one in _named(file, staged)
         if not _fits(staged, one)
@@ -83,10 +83,10 @@ def unchecked_in(staged: Staged) -> tuple[Comment, ...]:
     return tuple(sorted(found, key=lambda one: (one.file, one.line)))
 
 
-def comments_in(staged: Staged) -> tuple[Comment, ...]:
+def comments_in(staged: Staged) -> tuple[RequirementMention, ...]:
     """Return the requirements that comments name and no edge of a symbol of their file leads to, in order of files."""
     found = [
-        Comment(file.path, one.line, one.id)
+        RequirementMention(file.path, one.line, one.id)
         for file in staged.files.values()
         for one in _named(file, staged)
         if _fits(staged, one) and (file.path, one.id) not in staged.implemented

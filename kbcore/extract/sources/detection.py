@@ -32,9 +32,9 @@ from kbcore.extract.sources.profiles import Signs, Site
 from kbcore.extract.sources.proposal import (
     TRIED,
     NotRead,
-    Proposal,
     Read,
-    Trial,
+    SettingsProposal,
+    TriedExtractor,
     spread,
     with_one_spelling,
     with_results,
@@ -109,7 +109,7 @@ class Uninstalled(msgspec.Struct, frozen=True):
 class Detection(msgspec.Struct, frozen=True):
     """The proposals, those for documents first and the largest of them before others, and what else was found."""
 
-    proposals: tuple[Proposal, ...]
+    proposals: tuple[SettingsProposal, ...]
     possible: tuple[Possible, ...]
     """Files that may be documents and that no proposal has."""
     covered: int
@@ -251,7 +251,7 @@ class _Detection:
             found += bool(facts.entities)
         return found * 2 >= len(files) > 0
 
-    def _of_profiles(self) -> Iterator[Proposal]:
+    def _of_profiles(self) -> Iterator[SettingsProposal]:
         taken: dict[str, tuple[list[str], list[str]]] = {}
         for group in self.groups:
             best = max(self._fitting(group), default=None, key=lambda one: (one[0].weight, -one[1]))
@@ -267,7 +267,7 @@ class _Detection:
             whole = resolved(entry)
             meant = self._meant_by([rule.glob for rule in sources.EXTRACTOR.path_rules(whole)])
             files = [group.path(name) for group, names in meant for name in names]
-            proposal = self._try(Proposal(profile, "sources", entry), sources.EXTRACTOR, whole, files)
+            proposal = self._try(SettingsProposal(profile, "sources", entry), sources.EXTRACTOR, whole, files)
             if proposal.entities:
                 for group, names in meant:
                     group.names = [name for name in group.names if name not in {*names}]
@@ -314,7 +314,7 @@ class _Detection:
             if not signs.needs_content or (having and is_enough):
                 yield signs, number
 
-    def _of_features(self) -> Iterator[Proposal]:
+    def _of_features(self) -> Iterator[SettingsProposal]:
         groups = [one for one in self.groups if one.ending == _FEATURE and one.names]
         if not groups:
             return
@@ -327,12 +327,12 @@ class _Detection:
             {below(common_folder([one for one in folders if one.split("/")[0] == top]), "*.feature") for top in tops}
         )
         files = [group.path(name) for group in groups for name in group.names]
-        proposal = Proposal(gherkin.NAME, "extractors.gherkin.paths", globs)
+        proposal = SettingsProposal(gherkin.NAME, "extractors.gherkin.paths", globs)
         yield self._try(proposal, gherkin.EXTRACTOR, {"paths": globs}, files)
         for group in groups:
             group.names = []
 
-    def _of_code(self) -> Iterator[Proposal]:
+    def _of_code(self) -> Iterator[SettingsProposal]:
         paths = (one.path(name) for one in self.groups if not one.parts & _FOR_TESTS for name in one.names)
         files = [path for path in paths if language_of(path)]
         globs = globs_of_code(files)
@@ -346,10 +346,10 @@ class _Detection:
             own = [path for path in files if meant.first(path) is not None] if listed else []
             if own:
                 files = [path for path in files if meant.first(path) is None]
-                trial = Trial(code.EXTRACTOR, {key: list(listed)}, self.read, _CODE_TRIED)
-                yield with_results(Proposal(code.NAME, f"extractors.code.{key}", list(listed)), trial, own)[0]
+                trial = TriedExtractor(code.EXTRACTOR, {key: list(listed)}, self.read, _CODE_TRIED)
+                yield with_results(SettingsProposal(code.NAME, f"extractors.code.{key}", list(listed)), trial, own)[0]
 
-    def _of_indexes(self, proposals: Sequence[Proposal]) -> Iterator[Proposal]:
+    def _of_indexes(self, proposals: Sequence[SettingsProposal]) -> Iterator[SettingsProposal]:
         """Yield the indexes of source code; they state no symbol of files that are read, or will be, themselves."""
         files = [one.path(name) for one in self.groups if one.ending == INDEX_SUFFIX for name in one.names]
         if not files:
@@ -361,10 +361,10 @@ class _Detection:
             if one.setting.startswith("extractors.code.") and isinstance(one.value, list):
                 of_code[one.setting.rpartition(".")[2]] = one.value
         globs = sorted(files)[: limits.MAX_GLOBS // 10]
-        proposal = Proposal(scip.NAME, "extractors.scip.paths", globs)
+        proposal = SettingsProposal(scip.NAME, "extractors.scip.paths", globs)
         yield self._try(proposal, scip.EXTRACTOR, {PATHS: globs, scip.OF_CODE: of_code}, globs)
 
-    def _of_texts(self) -> Iterator[Proposal]:
+    def _of_texts(self) -> Iterator[SettingsProposal]:
         alike: dict[str, tuple[Guess, list[_Group]]] = {}
         for group in self.groups:
             if ENDINGS.get(group.ending) not in TEXTS or not group.names or group.parts & _FOR_TESTS:
@@ -377,12 +377,12 @@ class _Detection:
             plain = [patterns.plain_glob(glob) for glob in globs]
             files = [path for group in groups for name in group.names if matches(path := group.path(name), plain)]
             if guess.entry is None:
-                proposal = Proposal(markdown.NAME, f"extractors.markdown.paths.{guess.type}", globs)
+                proposal = SettingsProposal(markdown.NAME, f"extractors.markdown.paths.{guess.type}", globs)
                 extractor: Extractor = markdown.EXTRACTOR
                 settings: dict[str, Any] = {"paths": {guess.type: globs}}
             else:
                 entry = {"glob": globs if len(globs) > 1 else globs[0], **guess.entry}
-                proposal = Proposal(ENDINGS[groups[0].ending], "sources", entry)
+                proposal = SettingsProposal(ENDINGS[groups[0].ending], "sources", entry)
                 extractor, settings = sources.EXTRACTOR, resolved(entry)
             proposal = self._try(proposal, extractor, settings, files)
             if proposal.entities:
@@ -412,7 +412,7 @@ class _Detection:
         globs = (glob for one in self.configured for glob, _ in one.globs if glob.endswith(ending))
         return {folder for folder in map(fixed_part, globs) if folder}
 
-    def _of_pages(self) -> Iterator[Proposal]:
+    def _of_pages(self) -> Iterator[SettingsProposal]:
         """Yield the pages of sites that nothing else reads; of a site in a site the inner one has them."""
         for profile in profiles.NAMES:
             site = profiles.site(profile)
@@ -437,7 +437,7 @@ class _Detection:
 
         return found
 
-    def _of_site(self, profile: str, folder: str, endings: Sequence[str]) -> Iterator[Proposal]:
+    def _of_site(self, profile: str, folder: str, endings: Sequence[str]) -> Iterator[SettingsProposal]:
         groups = [
             one
             for one in self.groups
@@ -458,13 +458,13 @@ class _Detection:
             return
         entry = {"profile": profile, "glob": globs if len(globs) > 1 else globs[0]}
         files = [one.path(name) for one in groups for name in one.names]
-        trial = Trial(sources.EXTRACTOR, resolved(entry), self.read, max(_LEAST_TRIED, self.left_to_try))
+        trial = TriedExtractor(sources.EXTRACTOR, resolved(entry), self.read, max(_LEAST_TRIED, self.left_to_try))
         self.left_to_try -= min(trial.most, len(files))
         for one in groups:
             one.names = []
-        yield with_results(Proposal(profile, "sources", entry), trial, files)[0]
+        yield with_results(SettingsProposal(profile, "sources", entry), trial, files)[0]
 
-    def _of_tables(self) -> Iterator[Proposal]:
+    def _of_tables(self) -> Iterator[SettingsProposal]:
         alike: dict[str, tuple[Guess, list[tuple[_Group, str]]]] = {}
         for group in self.groups:
             if group.ending not in _TABLES or group.parts & _FOR_TESTS:
@@ -480,21 +480,21 @@ class _Detection:
             globs = [glob_of(path) for path in files]
             entry = {"glob": globs if len(globs) > 1 else globs[0], **(guess.entry or {})}
             name = ENDINGS[found[0][0].ending]
-            proposal = self._try(Proposal(name, "sources", entry), sources.EXTRACTOR, entry, files)
+            proposal = self._try(SettingsProposal(name, "sources", entry), sources.EXTRACTOR, entry, files)
             if proposal.entities:
                 for group, name in found:
                     group.names = [one for one in group.names if one != name]
                 yield proposal
 
     def _try(
-        self, proposal: Proposal, extractor: Extractor, settings: Mapping[str, Any], files: Sequence[str]
-    ) -> Proposal:
+        self, proposal: SettingsProposal, extractor: Extractor, settings: Mapping[str, Any], files: Sequence[str]
+    ) -> SettingsProposal:
         beside = [path for path in files if INDEX.fullmatch(posixpath.basename(path))]
         left_out = frozenset(beside if len(beside) < len(files) else ())
         files = [path for path in files if path not in left_out]
         most = max(_LEAST_TRIED, self.left_to_try)
         self.left_to_try -= min(most, len(files))
-        trial = Trial(extractor, settings, self.read, most)
+        trial = TriedExtractor(extractor, settings, self.read, most)
         tried, statuses = with_results(proposal, trial, files)
         passed = [path for path in sorted(left_out)[:TRIED] if not trial.facts(path).entities]
         if passed:

@@ -11,12 +11,12 @@ import msgspec
 
 from kbcore.extract.facts import Facts, SourceFile, StatedEntity, StatedLink, unreadable
 from kbcore.extract.sources import patterns
-from kbcore.extract.sources.entry import Entries
+from kbcore.extract.sources.entry import FileEntries
 from kbcore.extract.sources.source import DATA, ENDINGS, Items, Source, texts
 from kbcore.extract.sources.statement import (
     NO_ID,
-    Place,
-    Stated,
+    StatedFacts,
+    StatementContext,
     companion_statement,
     fields_of_companion,
     statement,
@@ -70,7 +70,7 @@ class _Text(msgspec.Struct, frozen=True):
     format: str
     problems: Sequence[FileProblem] = ()
 
-    def entries(self, items: str | Items) -> Entries:
+    def entries(self, items: str | Items) -> FileEntries:
         """Return the file as an entry, or its items. What reads a format is imported with the first file of it."""
         if self.format == "csv":
             from kbcore.extract.sources import tables  # noqa: PLC0415 - as the docstring says
@@ -99,7 +99,7 @@ def _facts(source: SourceFile, rules: Source, edge_names: frozenset[str]) -> Fac
     format_ = _format_of(source.path, rules)
     values = path_values(source.path, texts(rules.glob))
     is_text = not rules.items and format_ not in _LISTS
-    place = Place(source.path, edge_names, values, fields_of_companion(rules), has_text=is_text)
+    place = StatementContext(source.path, edge_names, values, fields_of_companion(rules), has_text=is_text)
     if format_ in _NO_TEXTS:
         found = _of_bytes(source.data, format_, rules)
         return _all_of([statement(one, rules, place) for one in found.entries], found)
@@ -112,30 +112,30 @@ def _facts(source: SourceFile, rules: Source, edge_names: frozenset[str]) -> Fac
     if is_text and len(stated) == 1 and stated[0].entity is None and _is_index(source.path, stated[0], rules):
         return _passed_over("an index, a template or a readme without an id", "Give it an id to have it read.")
     whole = next((one.entity.id for one in stated if one.entity), "") if is_text else ""
-    inner = Place(source.path, edge_names, {**values, "whole": whole}, has_text=False)
+    inner = StatementContext(source.path, edge_names, {**values, "whole": whole}, has_text=False)
     stated += [statement(entry, part, inner) for part in rules.parts for entry in text.entries(part.items).entries]
     return _all_of(stated, found)
 
 
-def _all_of(stated: Sequence[Stated], found: Entries) -> Facts:
+def _all_of(stated: Sequence[StatedFacts], found: FileEntries) -> Facts:
     """Return the facts of all entries of a file, a note where there is none."""
     if not stated and not found.problems:
         return _passed_over("nothing in it is an item of the source", "`items` of the source says what is one.")
     return _collected(stated, found)
 
 
-def entries_of(source: SourceFile, rules: Source) -> Entries:
+def entries_of(source: SourceFile, rules: Source) -> FileEntries:
     """Return the entries of a file as an entry of ``sources`` reads it; none where its bytes are no text."""
     format_ = _format_of(source.path, rules)
     if format_ in _NO_TEXTS:
         return _of_bytes(source.data, format_, rules)
     text = _text_of(source, format_)
     if text is None:
-        return Entries([], [*decode(source.data).problems], is_complete=False)
+        return FileEntries([], [*decode(source.data).problems], is_complete=False)
     return text.entries(rules.items)
 
 
-def _of_bytes(data: bytes, format_: str, rules: Source) -> Entries:
+def _of_bytes(data: bytes, format_: str, rules: Source) -> FileEntries:
     """Return the entries of a file that is no text, or one that says itself how its text is encoded."""
     if format_ == "reqif":
         from kbcore.extract.sources import reqif  # noqa: PLC0415 - few projects have such files
@@ -150,7 +150,7 @@ def _format_of(path: str, rules: Source) -> str:
     return rules.format or ENDINGS.get(posixpath.splitext(path)[1].lower(), "markdown")
 
 
-def _collected(stated: Sequence[Stated], found: Entries) -> Facts:
+def _collected(stated: Sequence[StatedFacts], found: FileEntries) -> Facts:
     """Return the facts of all entries of a file; of entries with one id the first one counts."""
     entities: dict[str, StatedEntity] = {}
     links: list[StatedLink] = []
@@ -204,7 +204,7 @@ def _of_companion(source: SourceFile, rules: Source, edge_names: frozenset[str])
     found = text.entries("")
     if not found.entries:
         return unreadable(found.problems)
-    stated = companion_statement(found.entries[0], key, rules, Place(source.path, edge_names, values))
+    stated = companion_statement(found.entries[0], key, rules, StatementContext(source.path, edge_names, values))
     return _collected([stated], found)
 
 
@@ -213,7 +213,7 @@ def _beside(glob: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def _is_index(path: str, stated: Stated, rules: Source) -> bool:
+def _is_index(path: str, stated: StatedFacts, rules: Source) -> bool:
     """Tell whether a file without an id is one that belongs to a folder of documents, and no document."""
     name = posixpath.basename(path)
     is_named = any(posixpath.basename(glob) == name for glob in texts(rules.glob))

@@ -120,7 +120,7 @@ def folded(key: str) -> str:
     return key.strip().lower().replace("_", "-").replace(" ", "-")
 
 
-class Entries(msgspec.Struct):
+class FileEntries(msgspec.Struct):
     """The entries of one file, and what is wrong with it. ``is_complete`` is as ``Facts`` has it."""
 
     entries: list[Entry] = []

@@ -37,7 +37,7 @@ _NO_WORD: Final = re.compile(r"[^a-z0-9]+")
 _GLOB_TOKEN: Final = re.compile(r"\*\*/|\*\*|\*|\?|\{([^{}]*)\}|[^*?{}]+|[{}]")
 
 
-class Unusable(ValueError):
+class PatternUnusable(ValueError):
     """A pattern or a template that cannot be used; the message says why, without a subject."""
 
 
@@ -58,24 +58,24 @@ class _Slot(msgspec.Struct, frozen=True):
 
 
 def _parts(text: str, *, separator: str) -> Iterator[str | _Slot]:
-    """Yield the literal texts and placeholders. Raises: ``Unusable``."""
+    """Yield the literal texts and placeholders. Raises: ``PatternUnusable``."""
     if len(text) > MAX_PATTERN_CHARS:
         message = f"it has {len(text)} characters; the limit is {MAX_PATTERN_CHARS}"
-        raise Unusable(message)
+        raise PatternUnusable(message)
     for found in _TOKEN.finditer(text):
         token = found[0]
         if token in {"{{", "}}"}:
             yield token[0]
         elif token in {"{", "}"}:
             message = f"a brace is not closed: `{token}`; a brace as text is written twice"
-            raise Unusable(message)
+            raise PatternUnusable(message)
         elif found[1] is None:
             yield token
         else:
             name, _, suffix = found[1].partition(separator)
             if not name:
                 message = "a placeholder has no name: `{}`"
-                raise Unusable(message)
+                raise PatternUnusable(message)
             yield _Slot(name, suffix)
 
 
@@ -116,16 +116,16 @@ def _expression(pieces: Sequence[_Piece]) -> str:
 def _group(slot: _Slot, names: list[str], kinds: Mapping[str, str]) -> str:
     if slot.suffix not in kinds:
         message = f"`{{{slot.name}:{slot.suffix}}}` has an unknown kind; there are `:d` for digits and `:w` for a word"
-        raise Unusable(message)
+        raise PatternUnusable(message)
     if not _NAME.fullmatch(slot.name):
         message = f"`{slot.name}` cannot be the name of a placeholder: letters, digits and _ are possible"
-        raise Unusable(message)
+        raise PatternUnusable(message)
     if slot.name in names and slot.name != "_":
         message = f"the placeholder `{slot.name}` is there twice"
-        raise Unusable(message)
+        raise PatternUnusable(message)
     if len(names) == MAX_PLACEHOLDERS:
         message = f"it has more than {MAX_PLACEHOLDERS} placeholders"
-        raise Unusable(message)
+        raise PatternUnusable(message)
     names.append(slot.name)
     return f"({'' if slot.name == '_' else f'?P<{slot.name}>'}{kinds[slot.suffix]})"
 
@@ -134,7 +134,7 @@ def pattern_fault(text: str) -> str:
     """Return why a text cannot be a pattern, or the empty text."""
     try:
         _pattern(text)
-    except Unusable as error:
+    except PatternUnusable as error:
         return str(error)
     return ""
 
@@ -155,7 +155,7 @@ def _template(text: str) -> tuple[str | _Slot, ...]:
     for part in parts:
         if isinstance(part, _Slot) and part.suffix and part.suffix not in _FILTERS and not _is_width(part.suffix):
             message = f"`|{part.suffix}` is unknown; there are |slug, |lower, |upper and a width such as |04"
-            raise Unusable(message)
+            raise PatternUnusable(message)
     return parts
 
 
@@ -167,7 +167,7 @@ def template_fault(text: str) -> str:
     """Return why a text cannot be a template, or the empty text."""
     try:
         _template(text)
-    except Unusable as error:
+    except PatternUnusable as error:
         return str(error)
     return ""
 
@@ -233,7 +233,7 @@ def _path_pattern(glob: str) -> re.Pattern[str]:
             pieces.append(_Piece(re.escape(sign), ""))
     if names and sum(piece.kind == "**" for piece in pieces) > MAX_SPANNING:
         message = f"it has placeholders and more than {MAX_SPANNING} `**`"
-        raise Unusable(message)
+        raise PatternUnusable(message)
     return re.compile(_expression(pieces), re.DOTALL)
 
 
@@ -241,7 +241,7 @@ def glob_fault(glob: str) -> str:
     """Return why the placeholders of a glob cannot be used, or the empty text."""
     try:
         _path_pattern(glob)
-    except Unusable as error:
+    except PatternUnusable as error:
         return str(error)
     return ""
 

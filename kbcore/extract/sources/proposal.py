@@ -53,7 +53,7 @@ class NotRead(msgspec.Struct, frozen=True):
     message: str
 
 
-class Proposal(msgspec.Struct, frozen=True):
+class SettingsProposal(msgspec.Struct, frozen=True):
     """Settings for a set of documents, and what they would give.
 
     ``setting`` is ``sources``, to whose list ``value`` is added, or a list of globs of an extractor, to which the globs
@@ -71,7 +71,7 @@ class Proposal(msgspec.Struct, frozen=True):
     not_read: tuple[NotRead, ...] = ()
 
 
-class Trial(msgspec.Struct, frozen=True):
+class TriedExtractor(msgspec.Struct, frozen=True):
     """An extractor with settings that are tried, on so many files at most."""
 
     extractor: Extractor
@@ -87,7 +87,9 @@ class Trial(msgspec.Struct, frozen=True):
         return Facts() if data is None else registry.run(self.extractor, SourceFile(path, data, kind), self.settings)
 
 
-def with_one_spelling(proposal: Proposal, settings: Mapping[str, Any], statuses: Mapping[str, int]) -> Proposal:
+def with_one_spelling(
+    proposal: SettingsProposal, settings: Mapping[str, Any], statuses: Mapping[str, int]
+) -> SettingsProposal:
     """Return a proposal whose settings give each status one spelling, where the documents differ in capitals alone."""
     spellings: dict[str, list[str]] = {}
     for status in sorted(statuses, key=lambda one: (-statuses[one], one != one.lower(), one)):
@@ -102,7 +104,9 @@ def with_one_spelling(proposal: Proposal, settings: Mapping[str, Any], statuses:
     return msgspec.structs.replace(proposal, value={**proposal.value, "status": stated})
 
 
-def with_results(proposal: Proposal, trial: Trial, files: Sequence[str]) -> tuple[Proposal, Mapping[str, int]]:
+def with_results(
+    proposal: SettingsProposal, trial: TriedExtractor, files: Sequence[str]
+) -> tuple[SettingsProposal, Mapping[str, int]]:
     """Return a proposal with what its settings give of its files, or of some of them, and how often each status is."""
     ids: set[str] = set()
     of_path: dict[str, str] = {}
@@ -181,7 +185,9 @@ def _sample(path: str, facts: Facts) -> Sample:
     return Sample(path, entity.id, entity.type, str(entity.fields.get("title", "")), tuple(edges[: 2 * _SHOWN]))
 
 
-def of_setting(proposal: Proposal, value: dict[str, Any] | list[str], paths: Iterable[str], read: Read) -> Proposal:
+def of_setting(
+    proposal: SettingsProposal, value: dict[str, Any] | list[str], paths: Iterable[str], read: Read
+) -> SettingsProposal:
     """Return what the setting of a proposal gives with another value, of the files among these paths that it means."""
     extractor: Extractor = sources.EXTRACTOR
     if isinstance(value, dict):
@@ -197,8 +203,8 @@ def of_setting(proposal: Proposal, value: dict[str, Any] | list[str], paths: Ite
     globs = [rule.glob for rule in extractor.path_rules(settings)]
     own = [path for path in paths if matches(path, globs)]
     files = [path for path in own if not INDEX.fullmatch(posixpath.basename(path))] or own
-    blank = Proposal(proposal.name, proposal.setting, value)
-    return with_results(blank, Trial(extractor, settings, read, TRIED), files)[0]
+    blank = SettingsProposal(proposal.name, proposal.setting, value)
+    return with_results(blank, TriedExtractor(extractor, settings, read, TRIED), files)[0]
 
 
 def spread(names: Sequence[str], most: int) -> list[str]:

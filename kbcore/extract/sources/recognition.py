@@ -11,7 +11,7 @@ from typing import Final
 from kbcore.extract.facts import SourceFile
 from kbcore.extract.sources import patterns, profiles
 from kbcore.extract.sources.document import entries_of
-from kbcore.extract.sources.entry import Entries, Entry
+from kbcore.extract.sources.entry import Entry, FileEntries
 from kbcore.extract.sources.profiles import Signs
 from kbcore.extract.sources.source import ENDINGS, Items, Source, source_of, texts
 from kbcore.text import globs
@@ -31,7 +31,7 @@ class LookedAtFile:
         self.path = path
         self.data = data
         self.ending = posixpath.splitext(path)[1].lower()
-        self._read: dict[str, Entries] = {}
+        self._read: dict[str, FileEntries] = {}
 
     @cached_property
     def text(self) -> str:

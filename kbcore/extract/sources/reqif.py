@@ -16,7 +16,7 @@ from xml.parsers import expat
 
 import msgspec
 
-from kbcore.extract.sources.entry import Entries, Entry
+from kbcore.extract.sources.entry import Entry, FileEntries
 from kbcore.text.problems import FileProblem
 from kbcore.text.tree import TextTree
 
@@ -67,23 +67,23 @@ class _Node(msgspec.Struct):
         return "\n".join(line for line in lines if line)
 
 
-def entries(data: bytes) -> Entries:
+def entries(data: bytes) -> FileEntries:
     """Return the objects of a ReqIF file."""
     try:
         root = _read(data)
     except _Refused as error:
-        return Entries(
+        return FileEntries(
             [], [FileProblem(0, _INVALID, f"this is no ReqIF that is read: {error}", _HINT)], is_complete=False
         )
     except expat.ExpatError as error:
         message = f"this is no XML: {expat.ErrorString(error.code)}"
-        return Entries([], [FileProblem(error.lineno, _INVALID, message, _HINT)], is_complete=False)
+        return FileEntries([], [FileProblem(error.lineno, _INVALID, message, _HINT)], is_complete=False)
     except (LookupError, ValueError) as error:  # an encoding that is unknown, or has several bytes for a character
         problem = FileProblem(1, _INVALID, f"this is no XML that can be decoded: {error}", _HINT)
-        return Entries([], [problem], is_complete=False)
+        return FileEntries([], [problem], is_complete=False)
     if root.tag != "REQ-IF":
         problem = FileProblem(root.line, _INVALID, f"the root is `{root.tag}`, not `REQ-IF`", _HINT)
-        return Entries([], [problem], is_complete=False)
+        return FileEntries([], [problem], is_complete=False)
     return _of_content(root)
 
 
@@ -132,10 +132,12 @@ def _name(node: _Node) -> str:
     return node.attributes.get("LONG-NAME") or node.attributes.get("IDENTIFIER", "")
 
 
-def _of_content(root: _Node) -> Entries:
+def _of_content(root: _Node) -> FileEntries:
     content = next(root.nodes("CORE-CONTENT", "REQ-IF-CONTENT"), None)
     if content is None:
-        return Entries([], [FileProblem(root.line, _INVALID, "it has no `REQ-IF-CONTENT`", _HINT)], is_complete=False)
+        return FileEntries(
+            [], [FileProblem(root.line, _INVALID, "it has no `REQ-IF-CONTENT`", _HINT)], is_complete=False
+        )
     names = _Names({}, {}, {})
     for datatype in (one for types in content.nodes("DATATYPES") for one in types.elements()):
         for value in datatype.nodes("SPECIFIED-VALUES", "ENUM-VALUE"):
@@ -145,7 +147,7 @@ def _of_content(root: _Node) -> Entries:
         for attribute in (one for held in kind.nodes("SPEC-ATTRIBUTES") for one in held.elements()):
             names.attributes[attribute.attributes.get("IDENTIFIER", "")] = _name(attribute)
     tree = TextTree(None, {}, [])
-    result = Entries([], [])
+    result = FileEntries([], [])
     found: dict[str, Entry] = {}
     for node in content.nodes("SPEC-OBJECTS", "SPEC-OBJECT"):
         entry = _object(node, names, tree)

@@ -33,7 +33,7 @@ _MAX_TITLE_CHARS: Final = 1000
 _GENERIC_LINKS: Final = frozenset({"links", "relationships"})
 
 
-class Stated(msgspec.Struct):
+class StatedFacts(msgspec.Struct):
     """The facts of one entry; ``entity`` is None where it has no id that can be used."""
 
     entity: StatedEntity | None
@@ -41,7 +41,7 @@ class Stated(msgspec.Struct):
     problems: list[FileProblem]
 
 
-class Place(msgspec.Struct, frozen=True):
+class StatementContext(msgspec.Struct, frozen=True):
     """The context of an entry's statements: its file, the names of edges, and its companion."""
 
     path: str
@@ -57,7 +57,7 @@ class Place(msgspec.Struct, frozen=True):
 class _Reading:
     """One entry on its way to facts."""
 
-    def __init__(self, entry: Entry, rules: Source | Part, place: Place) -> None:
+    def __init__(self, entry: Entry, rules: Source | Part, place: StatementContext) -> None:
         self.entry = entry
         self.rules = rules
         self.place = place
@@ -102,17 +102,17 @@ class _Reading:
             self.used.add(folded(top))
 
 
-def statement(entry: Entry, rules: Source | Part, place: Place) -> Stated:
+def statement(entry: Entry, rules: Source | Part, place: StatementContext) -> StatedFacts:
     """Return what an entry states by these rules."""
     reading = _Reading(entry, rules, place)
     key, missing = reading.filled(texts(rules.id))
     fault = check_id(key) if key else None
     if not key or fault:
-        return Stated(None, [], [_without_id(entry, key, missing, fault)])
+        return StatedFacts(None, [], [_without_id(entry, key, missing, fault)])
     type_ = _type(reading)
     if not type_ and isinstance(rules.type, TypeRule):
         hint = "State one in the document, or set `type` of the source."
-        return Stated(None, [], [FileProblem(entry.line, "missing_type", f"`{key}` has no type", hint)])
+        return StatedFacts(None, [], [FileProblem(entry.line, "missing_type", f"`{key}` has no type", hint)])
     sheet = Sheet(place.path, key, entry.tree, place.edge_names)
     _state_status(reading, sheet)
     _state_title(reading, sheet, key)
@@ -132,10 +132,10 @@ def statement(entry: Entry, rules: Source | Part, place: Place) -> Stated:
         links += found
         reading.problems += problems
     problems = [*reading.problems, *(_softened(one, key) for one in sheet.all_problems())]
-    return Stated(sheet.entity(key, type_, entry.line), links, problems)
+    return StatedFacts(sheet.entity(key, type_, entry.line), links, problems)
 
 
-def companion_statement(entry: Entry, key: str, source: Source, place: Place) -> Stated:
+def companion_statement(entry: Entry, key: str, source: Source, place: StatementContext) -> StatedFacts:
     """Return what the file beside an entity's own states of it: its text, and the fields that the settings name."""
     sheet = Sheet(place.path, key, entry.tree, place.edge_names)
     reading = _Reading(entry, source, place)
@@ -148,7 +148,7 @@ def companion_statement(entry: Entry, key: str, source: Source, place: Place) ->
     if source.mentions:
         links, problems = mentions.mentions(entry.body, entry.body_line, place.path, key, texts(source.mention_ids))
     entity = StatedEntity(key, "", sheet.fields, 1, sheet.lines, is_part=True)
-    return Stated(entity, links, [*problems, *(_softened(one, key) for one in sheet.all_problems())])
+    return StatedFacts(entity, links, [*problems, *(_softened(one, key) for one in sheet.all_problems())])
 
 
 def fields_of_companion(source: Source) -> frozenset[str]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kbcore.extract.sources.entry import Entries, Entry
+from kbcore.extract.sources.entry import Entry, FileEntries
 from kbcore.text import conflict_markers
 from kbcore.text.problems import FileProblem
 from kbcore.text.tree import mapping
@@ -25,10 +25,10 @@ _BEGIN, _END = ">>>", "<<<"
 _INVALID: Final = "invalid_strictdoc"
 
 
-def entries(text: str) -> Entries:
+def entries(text: str) -> FileEntries:
     """Return the elements of a document."""
     plain, torn = conflict_markers.without_conflicts(text)
-    result = Entries([], [*torn], is_complete=not torn)
+    result = FileEntries([], [*torn], is_complete=not torn)
     lines = plain.split("\n")
     enclosing: list[tuple[str, str]] = []
     """The tags of the elements around a line, each with the UID of the innermost composite element up to it."""
@@ -66,7 +66,7 @@ def entries(text: str) -> Entries:
     return result
 
 
-def _element(lines: Sequence[str], at: int, tag: str, result: Entries) -> tuple[Entry, int]:
+def _element(lines: Sequence[str], at: int, tag: str, result: FileEntries) -> tuple[Entry, int]:
     """Return the element that begins on a line, and the number of the first line after it."""
     places = {"element": at + 1}
     values: dict[str, Any] = {"element": tag}

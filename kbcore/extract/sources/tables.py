@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from kbcore.extract.sources.entry import Entries, Entry
+from kbcore.extract.sources.entry import Entry, FileEntries
 from kbcore.text.escaping import text_of_csv_cell
 from kbcore.text.problems import FileProblem
 from kbcore.text.tree import mapping
@@ -18,7 +18,7 @@ _MOST_COLUMNS: Final = 1000
 _CSV_LIMIT_CHARS: Final = 1_000_000
 
 
-def of_csv(text: str) -> Entries:
+def of_csv(text: str) -> FileEntries:
     """Return the rows of a text whose columns are parted by the sign that its first line has most of ``, ; | tab``.
 
     The ``'`` in front of what begins as a formula does, which keeps spreadsheets from running it, is taken off.
@@ -42,24 +42,26 @@ def of_csv(text: str) -> Entries:
     return _of_rows(rows)
 
 
-def of_xlsx(data: bytes, sheet: str) -> Entries:
+def of_xlsx(data: bytes, sheet: str) -> FileEntries:
     """Return the rows of a sheet of a workbook, the first one where none is named."""
     try:
         import python_calamine as calamine  # noqa: PLC0415 - an extra
     except ImportError:
         message = f"workbooks are not read: the package {PACKAGE} is not installed"
         hint = 'Install it with `pip install "kb-memory[xlsx]"`.'
-        return Entries([], [FileProblem(0, "missing_package", message, hint)], is_complete=False)
+        return FileEntries([], [FileProblem(0, "missing_package", message, hint)], is_complete=False)
     try:
         book = calamine.load_workbook(io.BytesIO(data))
         names = book.sheet_names
         if sheet and sheet not in names:
             hint = f"It has: {', '.join(names)}."
-            return Entries([], [FileProblem(0, "no_sheet", f"there is no sheet `{sheet}`", hint)], is_complete=False)
+            return FileEntries(
+                [], [FileProblem(0, "no_sheet", f"there is no sheet `{sheet}`", hint)], is_complete=False
+            )
         cells = book.get_sheet_by_name(sheet or names[0]).to_python()
     except (calamine.CalamineError, IndexError, OSError) as error:
         problem = FileProblem(0, "invalid_xlsx", f"this is no workbook that can be read: {error}", "Save it again.")
-        return Entries([], [problem], is_complete=False)
+        return FileEntries([], [problem], is_complete=False)
     return _of_rows([(number, [_cell(one) for one in row]) for number, row in enumerate(cells, 1)])
 
 
@@ -69,8 +71,8 @@ def _cell(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
 
-def _of_rows(rows: Iterable[tuple[int, Sequence[str]]]) -> Entries:
-    result, names = Entries([], []), list[str]()
+def _of_rows(rows: Iterable[tuple[int, Sequence[str]]]) -> FileEntries:
+    result, names = FileEntries([], []), list[str]()
     longer: list[tuple[int, int]] = []
     for line, row in rows:
         if not any(cell.strip() for cell in row):

@@ -16,7 +16,7 @@ import msgspec
 from kbcore.extract import frontmatter, prose, rst_links
 from kbcore.extract.prose import ProseLine
 from kbcore.extract.sources import patterns
-from kbcore.extract.sources.entry import Entries, Entry, of_lines
+from kbcore.extract.sources.entry import Entry, FileEntries, of_lines
 from kbcore.extract.sources.source import Items, texts
 from kbcore.text import conflict_markers
 from kbcore.text.tree import TextTree, mapping
@@ -38,12 +38,12 @@ class _Line(msgspec.Struct, frozen=True):
     level: int = 0
 
 
-def entries(text: str, format_: str, items: Items | None) -> Entries:
+def entries(text: str, format_: str, items: Items | None) -> FileEntries:
     """Return the entries of a document: itself, or its items, in which case ``whole`` is the document."""
     plain, torn = conflict_markers.without_conflicts(text)
     whole, problems, lines = _document(plain, format_)
     whole.is_whole = whole.is_whole and not torn
-    result = Entries([whole], [*torn, *problems], is_complete=whole.is_whole)
+    result = FileEntries([whole], [*torn, *problems], is_complete=whole.is_whole)
     if items is not None:
         result.whole = whole
         result.entries = list(items_of(lines, items, format_))

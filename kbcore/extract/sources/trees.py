@@ -7,7 +7,7 @@ from collections import deque
 from functools import lru_cache
 from typing import Any, Final
 
-from kbcore.extract.sources.entry import Entries, Entry, trees_below
+from kbcore.extract.sources.entry import Entry, FileEntries, trees_below
 from kbcore.text import json_reader
 from kbcore.text.problems import FileProblem
 from kbcore.text.tree import TextTree
@@ -46,9 +46,9 @@ def steps_of(path: str) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def entries(text: str, format_: str, path: str) -> Entries:
+def entries(text: str, format_: str, path: str) -> FileEntries:
     """Return the items that a path leads to, of each document of the text; without a path each document."""
-    result = Entries([], [])
+    result = FileEntries([], [])
     for tree in _trees(text, format_):
         result.problems += tree.problems
         result.is_complete = result.is_complete and tree.is_complete

@@ -206,4 +206,4 @@ def _block_words(block: s.Block) -> str:
     if isinstance(block, s.ConceptBlock):
         parts = (block.identity.type, block.identity.name, block.identity.id)
         return " ".join(part.value for part in parts if part)[:200]
-    return f"({block.fact.predicate.value})" if isinstance(block.fact, s.Fact) else block.fact.id.value
+    return f"({block.fact.predicate.value})" if isinstance(block.fact, s.WrittenLink) else block.fact.id.value

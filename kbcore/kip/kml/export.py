@@ -35,14 +35,14 @@ _AGAIN: Final = "EXPORT again from the first page, without CURSOR; a capsule tha
 _HINT: Final = "Export fewer elements at a time with LIMIT, and ask for the next page with CURSOR."
 
 
-class Exported(msgspec.Struct, frozen=True):
+class ExportAnswer(msgspec.Struct, frozen=True):
     """The answer of EXPORT; ``next_cursor`` is "" on the last page."""
 
     result: dict[str, Any]
     next_cursor: str
 
 
-def export(view: View, schema: Schema, command: s.ExportCommand, limits: KipLimits, *, now: str = "") -> Exported:
+def export(view: View, schema: Schema, command: s.ExportCommand, limits: KipLimits, *, now: str = "") -> ExportAnswer:
     """Return a part of the graph as a capsule. All pages are of the same seq and the same time, ``now``.
 
     Raises: ``KipRefused`` with the offset of the place: KIP_4002 where the capsule would be too large for one command,
@@ -70,7 +70,7 @@ def export(view: View, schema: Schema, command: s.ExportCommand, limits: KipLimi
     token = ""
     if len(ids) < len(found):
         token = cursors.encode(cursors.Cursor(mark, view.seq, 0, ids[-1], now, view.overlay_mark))
-    return Exported({"capsule": text, **counts}, token)
+    return ExportAnswer({"capsule": text, **counts}, token)
 
 
 def _ended(view: View, given: s.Text, mark: str) -> cursors.Cursor:
@@ -212,7 +212,7 @@ def _text(work: CommandDrafts, nodes: Sequence[Node], links: Sequence[Link]) -> 
         )
     for link in in_order(links):
         shown = link_json(link)
-        fact = s.Fact(_end(work, link.from_id, handles), s.Text(link.type), _end(work, link.to_id, handles))
+        fact = s.WrittenLink(_end(work, link.from_id, handles), s.Text(link.type), _end(work, link.to_id, handles))
         handles[link.id] = s.Variable(f"p{len(handles) + 1}")
         attributes, metadata = _map(shown["attributes"]), _map(_own(shown["metadata"]))
         blocks.append(s.Proposition(handles[link.id], fact, attributes=attributes, metadata=metadata))
@@ -227,7 +227,7 @@ def _end(work: CommandDrafts, key: str, handles: Mapping[str, s.Variable]) -> s.
     assert draft is not None and draft.old is not None, "the ends of a resolved link exist"  # noqa: S101, PT018 - narrows the types
     if isinstance(draft, LinkDraft):
         ends = _end(work, draft.from_id, handles), _end(work, draft.to_id, handles)
-        return s.Fact(ends[0], s.Text(draft.type), ends[1])
+        return s.WrittenLink(ends[0], s.Text(draft.type), ends[1])
     shown = element_json(draft.old, work.names)
     return s.Matcher(type=s.Text(shown["type"]), name=s.Text(shown["name"]))
 

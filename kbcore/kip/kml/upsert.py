@@ -48,7 +48,7 @@ _OF_BLOCK: Final[Mapping[str, tuple[Any, str, str]]] = {
 """Metadata of blocks that KB reads itself: its shape, what is wrong with another one, and the remedy."""
 
 
-class Receipt(msgspec.Struct):
+class UpsertReceipt(msgspec.Struct):
     """The ids of what blocks wrote, and of the links of their SET PROPOSITIONS, in their order, repeats kept."""
 
     concepts: list[str] = []
@@ -58,7 +58,7 @@ class Receipt(msgspec.Struct):
 def apply_upserts(work: CommandDrafts, command: s.Upserts) -> Intent:
     """Carry a command out on its drafts. Raises: ``KipRefused`` with the offset of the place."""
     work.prefetch(named_in(command))
-    receipt = Receipt()
+    receipt = UpsertReceipt()
     written = 0
     for upsert in command.upserts:
         rows = _rows(work, upsert)
@@ -89,7 +89,7 @@ def named_in(node: Any) -> Iterator[s.Matcher]:
     elif isinstance(node, tuple):
         for one in node:
             yield from named_in(one)
-    elif isinstance(node, s.Upserts | s.Upsert | s.ConceptBlock | s.Proposition | s.Fact | s.SetProposition):
+    elif isinstance(node, s.Upserts | s.Upsert | s.ConceptBlock | s.Proposition | s.WrittenLink | s.SetProposition):
         for name in ("upserts", "blocks", "identity", "fact", "links", "subject", "object", "target"):
             yield from named_in(getattr(node, name, None))
 
@@ -145,7 +145,7 @@ def _bound(work: CommandDrafts, variable: s.Variable, value: str | None) -> Draf
 class _Blocks:
     """The blocks of one UPSERT, applied once; ``handles`` grows with them."""
 
-    def __init__(self, work: CommandDrafts, upsert: s.Upsert, row: Mapping[str, Draft], receipt: Receipt) -> None:
+    def __init__(self, work: CommandDrafts, upsert: s.Upsert, row: Mapping[str, Draft], receipt: UpsertReceipt) -> None:
         self.work = work
         self.blocks = upsert.blocks
         self.metadata = _metadata(upsert.metadata)
@@ -212,7 +212,7 @@ class _Blocks:
         draft.is_stated = True
         return draft
 
-    def ends(self, fact: s.Fact, attributes: dict[str, Any]) -> tuple[Draft, Draft, str]:
+    def ends(self, fact: s.WrittenLink, attributes: dict[str, Any]) -> tuple[Draft, Draft, str]:
         """Return the ends of a fact, and its kind, taken out of the attributes where the predicate needs one."""
         self.work.check_predicate(fact.predicate)
         definition = self.work.schema.edges.get(fact.predicate.value)
@@ -271,10 +271,10 @@ class _Blocks:
                 return self.work.concept(target)
             case s.LinkId(key):
                 return self.work.link_by_id(key)
-            case s.Fact():
+            case s.WrittenLink():
                 return self.resolved(target)
 
-    def resolved(self, fact: s.Fact) -> LinkDraft:
+    def resolved(self, fact: s.WrittenLink) -> LinkDraft:
         """Return a link that exists, by its ends."""
         subject, target, kind = self.ends(fact, {})
         definition = self.work.schema.edges.get(fact.predicate.value)

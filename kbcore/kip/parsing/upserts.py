@@ -10,7 +10,6 @@ from kbcore.kip.syntax import (
     Block,
     ConceptBlock,
     Count,
-    Fact,
     LinkId,
     Object,
     Proposition,
@@ -19,6 +18,7 @@ from kbcore.kip.syntax import (
     Upsert,
     Upserts,
     Variable,
+    WrittenLink,
 )
 
 _BLOCKS: Final = ("`CONCEPT`", "`PROPOSITION`")
@@ -128,7 +128,7 @@ def _close(t: Tokens) -> None:
     t.leave("}", hint=_BEHIND.get(t.kind, ""))
 
 
-def _fact(t: Tokens) -> Fact | LinkId:
+def _fact(t: Tokens) -> WrittenLink | LinkId:
     at = t.enter("(")
     if by_id := patterns.known_link(t, at):
         return by_id
@@ -140,7 +140,7 @@ def _fact(t: Tokens) -> Fact | LinkId:
     t.take(",", hint=_ONE_PREDICATE)
     target = _target(t)
     t.leave(")", hint='A link is (subject, "predicate", object).')
-    return Fact(subject, predicate, target, at)
+    return WrittenLink(subject, predicate, target, at)
 
 
 def _target(t: Tokens, *also: str) -> Target:

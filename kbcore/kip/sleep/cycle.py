@@ -22,7 +22,7 @@ from kbcore.kip.sleep import decay, domains, duplicates, events, finish, placing
 from kbcore.kip.sleep.assess import Assessment, assess
 from kbcore.kip.sleep.finish import last_cycle
 from kbcore.kip.sleep.memory import Memory, hours_between
-from kbcore.kip.sleep.phase import Done, Phase, PhaseResult
+from kbcore.kip.sleep.phase import Phase, PhaseDone, PhaseResult
 from kbcore.kip.sleep.worklist import WorklistPage, page
 from kbcore.model.changeset import digest_of
 from kbcore.model.state import Draft, Stamp
@@ -76,7 +76,7 @@ class CycleReport(msgspec.Struct, frozen=True):
     dry_run: bool
     last_cycle: str
     waits_hours: float
-    phases: tuple[Done, ...]
+    phases: tuple[PhaseDone, ...]
     before: Assessment
     after: Assessment
     work: WorklistPage
@@ -178,7 +178,7 @@ class _Cycle:
         if self.place.is_real and not options.force and not options.phases:
             left = hours_left(last, self.place.now, self.workspace.config.sleep.interval_hours)
         wanted: Collection[int] = () if left else options.phases or _NUMBERS
-        done: list[Done] = []
+        done: list[PhaseDone] = []
         try:
             done += (self.run_phase(phase) for phase in _PHASES if phase.number in wanted)
             seq, after, work = self.place.read(lambda view: (view.seq, *self._assessed(view)))
@@ -203,10 +203,10 @@ class _Cycle:
         memory = self.memory(view)
         return assess(memory), page(memory, self.branch)
 
-    def run_phase(self, phase: Phase) -> Done:
+    def run_phase(self, phase: Phase) -> PhaseDone:
         """Carry out one phase, as one changeset or none."""
         if phase.plan is None:
-            return Done(phase.number, phase.name, 0, {}, {}, ())
+            return PhaseDone(phase.number, phase.name, 0, {}, {}, ())
         steps: list[PhaseResult] = []
         seqs: list[int] = []
 
@@ -227,7 +227,7 @@ class _Cycle:
         is_written = self.place.commit(phase.source, request, plan)
         step = steps[-1]
         seq = seqs[-1] if is_written else 0
-        return Done(phase.number, phase.name, seq, step.done, step.left, tuple(step.issues[: limits.MAX_PROBLEMS]))
+        return PhaseDone(phase.number, phase.name, seq, step.done, step.left, tuple(step.issues[: limits.MAX_PROBLEMS]))
 
     def draft(self, view: View, stamp: Stamp, step: PhaseResult) -> Draft:
         """Return what the changeset of a phase comes to, by the way that KIP's own commands go."""
@@ -239,7 +239,7 @@ class _Cycle:
         return msgspec.structs.replace(plan(view, stamp), reads=None)
 
 
-def _add_progress(error: KBError, done: Sequence[Done], left: Sequence[Phase]) -> None:
+def _add_progress(error: KBError, done: Sequence[PhaseDone], left: Sequence[Phase]) -> None:
     """Add to an error which phases of the cycle were written before it, and which were not run."""
     written = [one for one in done if one.seq]
     if not written:

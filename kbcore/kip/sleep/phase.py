@@ -71,7 +71,7 @@ class Phase(msgspec.Struct, frozen=True):
         return f"sleep {self.number} {self.name}: {self.does}"
 
 
-class Done(msgspec.Struct, frozen=True):
+class PhaseDone(msgspec.Struct, frozen=True):
     """The result of a phase: the seq of its record (0 where it wrote none), and its counts."""
 
     phase: int

@@ -39,7 +39,7 @@ _UNSORTED: Final = f"select n.id, 0 {WAITING}"
 _DOMAINS: Final = f"select n.id, members {DOMAINS} where members not between $3 and $4 and members > 0 and not {KEPT}"
 
 
-class Item(msgspec.Struct, frozen=True):
+class WorkItem(msgspec.Struct, frozen=True):
     """One piece of work: what it is about, why it is there, what an agent needs to know of it, and how to answer."""
 
     kind: str
@@ -56,7 +56,7 @@ class WorklistPage(msgspec.Struct, frozen=True):
 
     total: int
     counts: dict[str, int]
-    items: tuple[Item, ...]
+    items: tuple[WorkItem, ...]
     next_cursor: str = ""
 
 
@@ -70,7 +70,7 @@ class _Ref(msgspec.Struct, frozen=True):
     likeness: LikelyDuplicate | None = None
 
 
-Fits = Callable[[Sequence[Item]], int]
+Fits = Callable[[Sequence[WorkItem]], int]
 """Says how many of these items, which come in order, an answer has room for."""
 
 
@@ -122,7 +122,7 @@ def _place(kind: str, order: str, key: str) -> str:
     return f"{KINDS.index(kind)}\x01{order}\x01{key}"
 
 
-def _items(memory: Memory, refs: Sequence[_Ref]) -> Iterable[Item]:
+def _items(memory: Memory, refs: Sequence[_Ref]) -> Iterable[WorkItem]:
     names = type_names(memory.schema)
     nodes = {node.id: node for node in memory.view.nodes(sorted({ref.id for ref in refs}))}
     make: dict[str, Callable[[Memory, _Ref, dict[str, Any]], tuple[str, tuple[AnswerOption, ...]]]] = {
@@ -140,7 +140,7 @@ def _items(memory: Memory, refs: Sequence[_Ref]) -> Iterable[Item]:
             kept = node_json(ref.likeness.kept, names)
             about |= {"kept": {"id": kept["id"], "name": kept["name"], "attributes": kept["attributes"]}}
             about |= {"contradictions": list(ref.likeness.contradictions)}
-        yield Item(ref.kind, ref.id, shown["type"], shown["name"], why, about, answers)
+        yield WorkItem(ref.kind, ref.id, shown["type"], shown["name"], why, about, answers)
 
 
 def _task(memory: Memory, ref: _Ref, shown: dict[str, Any]) -> tuple[str, tuple[AnswerOption, ...]]:

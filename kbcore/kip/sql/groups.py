@@ -67,7 +67,7 @@ def _applied(st: SqlStatement, relation: SqlRelation, step: algebra.Step) -> Sql
             match_link(st, relation, step)
         case algebra.WalkJoin():
             return walk(st, relation, step)
-        case algebra.Keep(condition):
+        case algebra.KeepRows(condition):
             relation.where(truth(st, relation.columns, condition))
         case algebra.Without():
             return _without(st, relation, step)
@@ -96,7 +96,7 @@ def _split(st: SqlStatement, relation: SqlRelation, step: algebra.Step, open_: S
 
 def _is_plain(steps: Sequence[algebra.Step], *, in_not: bool) -> bool:
     return all(
-        isinstance(one, algebra.MatchNode | algebra.MatchLink | algebra.Keep)
+        isinstance(one, algebra.MatchNode | algebra.MatchLink | algebra.KeepRows)
         or (in_not and isinstance(one, algebra.Without) and _is_plain(one.steps, in_not=True))
         for one in steps
     )

@@ -22,7 +22,7 @@ _SHORT_LIST: Final = 64
 Shape = Literal["text", "json", "node", "link", "end", "count", "sum", "average"]
 
 
-class Cell(msgspec.Struct, frozen=True):
+class ProjectedCell(msgspec.Struct, frozen=True):
     """One expression of FIND in a row: where its columns begin, what they hold, and which member of it is asked for."""
 
     start: int
@@ -35,7 +35,7 @@ class Selected(msgspec.Struct, frozen=True):
 
     sql: str
     params: list[Any]
-    cells: tuple[Cell, ...]
+    cells: tuple[ProjectedCell, ...]
     is_single: bool
 
 
@@ -152,7 +152,7 @@ class _Projection:
         self.st = st
         self.of = relation.columns
         self.columns: list[str] = []
-        self.cells: list[Cell] = []
+        self.cells: list[ProjectedCell] = []
         self.groups: list[str] = []
         self.variables: list[str] = []
         self.sorts: list[str] = []
@@ -186,7 +186,7 @@ class _Projection:
         if self.is_grouped:
             self.groups.append(of.key)
             shown = f"min({shown}::varchar)" if of.json else shown
-        self.cells.append(Cell(len(self.columns), "json" if of.json else "text"))
+        self.cells.append(ProjectedCell(len(self.columns), "json" if of.json else "text"))
         self.columns.append(shown)
 
     def element(self, bound: Bound, member: str) -> None:
@@ -200,14 +200,14 @@ class _Projection:
             self.groups.append(bound.sql)
             columns = [f"any_value({one})" for one in columns]
         shape: Shape = "node" if bound.kind == "node" else "link" if bound.kind == "link" else "end"
-        self.cells.append(Cell(len(self.columns), shape, member))
+        self.cells.append(ProjectedCell(len(self.columns), shape, member))
         self.columns += columns
 
     def aggregate(self, expression: s.Aggregate) -> None:
         """Add the columns of an aggregate over the distinct values of its variable."""
         bound = self.of[expression.path.variable]
         shape, columns = self.aggregated(expression, bound)
-        self.cells.append(Cell(len(self.columns), shape))
+        self.cells.append(ProjectedCell(len(self.columns), shape))
         self.columns += columns
 
     def stored(self, bound: Bound) -> str:

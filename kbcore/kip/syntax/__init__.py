@@ -71,11 +71,11 @@ from kbcore.kip.syntax.writes import (
     Calculation,
     CalculationName,
     ConceptBlock,
-    Fact,
     Proposition,
     SetProposition,
     Target,
     Upsert,
+    WrittenLink,
 )
 
 __all__ = [
@@ -109,7 +109,6 @@ __all__ = [
     "DescribeTypes",
     "ExportCommand",
     "Expression",
-    "Fact",
     "FilterClause",
     "FindCommand",
     "Hops",
@@ -148,4 +147,5 @@ __all__ = [
     "Upserts",
     "ValuePlaceholder",
     "Variable",
+    "WrittenLink",
 ]

@@ -12,7 +12,7 @@ from kbcore.kip.syntax.values import Count, JsonValue, Object, Text
 CalculationName = Literal["ADD", "MUL", "COALESCE", "CLAMP"]
 
 
-class Fact(msgspec.Struct, frozen=True, tag_field="node"):
+class WrittenLink(msgspec.Struct, frozen=True, tag_field="node"):
     """One link to be written or pointed at: its two ends and its predicate."""
 
     subject: Target
@@ -46,7 +46,7 @@ class Proposition(msgspec.Struct, frozen=True, tag_field="node"):
     """A block of UPSERT that finds or makes a link."""
 
     handle: Variable | None
-    fact: Fact | LinkId
+    fact: WrittenLink | LinkId
     expected_version: Count | None = None
     attributes: Object | None = None
     metadata: Object | None = None
@@ -86,5 +86,5 @@ class Assignments(msgspec.Struct, frozen=True, tag_field="node"):
     parameter: str = ""
 
 
-Target = Variable | Matcher | Fact | LinkId
+Target = Variable | Matcher | WrittenLink | LinkId
 Block = ConceptBlock | Proposition

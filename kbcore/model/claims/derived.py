@@ -37,7 +37,7 @@ from kbcore.model.claims.change import (
     salt_of,
     value_key,
 )
-from kbcore.model.claims.fold import ABSENT, DELETED, ID, Edge, Entity, Field, FoldedClaims, later_id
+from kbcore.model.claims.fold import ABSENT, DELETED, ID, ClaimedEdge, Entity, Field, FoldedClaims, later_id
 from kbcore.model.graph import CLIENT, FORMER_IDS, contested_note, former_ids_of, is_contested_note
 from kbcore.model.record import (
     EPOCH,
@@ -79,7 +79,7 @@ def settles(op: Operation) -> bool:
     return (type(op) is PutNode or type(op) is StateLink) and any(map(is_contested_note, op.unset))
 
 
-class Touched(msgspec.Struct, frozen=True):
+class NamedElements(msgspec.Struct, frozen=True):
     """The elements that operations name: entities, those whose edges may all change, and single edges with their ends.
 
     ``is_simple`` says that no entity goes, and that no edge is an end of another one.
@@ -91,7 +91,7 @@ class Touched(msgspec.Struct, frozen=True):
     is_simple: bool
 
 
-def touched(ops: Iterable[Operation]) -> Touched:
+def touched(ops: Iterable[Operation]) -> NamedElements:
     """Return what a client's operations name."""
     entities, around, edges = set[str](), set[str](), dict[str, tuple[str, str]]()
     is_simple = True
@@ -113,7 +113,7 @@ def touched(ops: Iterable[Operation]) -> Touched:
                     is_simple = False
                 else:
                     entities.add(end)
-    return Touched(frozenset(entities), frozenset(around), edges, is_simple)
+    return NamedElements(frozenset(entities), frozenset(around), edges, is_simple)
 
 
 def derived(record: Record, chain: str, before: FoldedClaims) -> Change | None:
@@ -177,9 +177,9 @@ class _Claims:
         self._added: dict[str, EdgeRef] = {}
 
     @cached_property
-    def _edges_at(self) -> dict[str, list[Edge]]:
+    def _edges_at(self) -> dict[str, list[ClaimedEdge]]:
         """The edges before the record, by each of their ends."""
-        found: dict[str, list[Edge]] = {}
+        found: dict[str, list[ClaimedEdge]] = {}
         for edge in self._before.edges.values():
             for end in {edge.from_id, edge.to_id}:
                 found.setdefault(end, []).append(edge)
@@ -357,7 +357,7 @@ def _is_claimed(field: str) -> bool:
     return field not in _NO_FIELD and not is_contested_note(field)
 
 
-def _ends(edge: Edge, ref: EdgeRef) -> Iterable[tuple[str, Ref]]:
+def _ends(edge: ClaimedEdge, ref: EdgeRef) -> Iterable[tuple[str, Ref]]:
     """Return the id of each end of an edge, and how a claim names it."""
     return ((edge.from_id, ref.from_end), (edge.to_id, ref.to_end))
 

@@ -61,7 +61,7 @@ OF_EXISTENCE: Final = frozenset({Delete, Keep, Rename})
 """Claims on whether an entity is there, and on its id."""
 
 
-class Documents(msgspec.Struct, frozen=True):
+class DocumentFacts(msgspec.Struct, frozen=True):
     """The facts of documents: the fields of each entity, by former id what has it now, and edges, by id.
 
     An edge is its type, its kind, and the ids of its two ends.
@@ -72,7 +72,7 @@ class Documents(msgspec.Struct, frozen=True):
     edges: Mapping[str, tuple[str, str, str, str]] = {}
 
 
-NO_DOCUMENTS: Final = Documents()
+NO_DOCUMENTS: Final = DocumentFacts()
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
@@ -124,7 +124,7 @@ class Entity(msgspec.Struct, frozen=True, gc=False):
     deletions: tuple[str, ...]
 
 
-class Edge(msgspec.Struct, frozen=True, gc=False):
+class ClaimedEdge(msgspec.Struct, frozen=True, gc=False):
     """An edge: its type and the ids of its ends, the claims that add it, and its fields.
 
     ``ref`` is how the first of these claims names it; None where only documents state it.
@@ -148,7 +148,7 @@ class FoldedClaims(msgspec.Struct, frozen=True):
     """
 
     entities: Mapping[str, Entity]
-    edges: Mapping[str, Edge]
+    edges: Mapping[str, ClaimedEdge]
     deleted: Mapping[str, tuple[str, ...]]
     waiting: tuple[str, ...]
     unstated: Mapping[str, Mapping[str, Field]] = {}
@@ -162,7 +162,7 @@ EdgeClaim = tuple[str, str, SetField | UnsetField]
 """A claim on a field of an edge: its name, its change, and the claim."""
 
 
-def fold(changes: Iterable[Change], documents: Documents = NO_DOCUMENTS) -> FoldedClaims:
+def fold(changes: Iterable[Change], documents: DocumentFacts = NO_DOCUMENTS) -> FoldedClaims:
     """Return the state of these changes, in whatever order and however often they are given."""
     present = union(changes)
     subjects = _collected(present, documents)
@@ -225,7 +225,7 @@ class _ClaimsByCreation(msgspec.Struct):
         return {key: tuple(sorted(changes)) for key, changes in found.items()}
 
 
-def _collected(present: Mapping[str, Change], documents: Documents) -> _ClaimsByCreation:
+def _collected(present: Mapping[str, Change], documents: DocumentFacts) -> _ClaimsByCreation:
     made = [(change.id, claim) for change in present.values() for claim in change.claims if type(claim) is Create]
     created = {creation_of(by, claim.id): claim.id for by, claim in made}
     stated = [creation_of(DOCUMENT, key) for key in documents.fields]
@@ -237,7 +237,7 @@ def _collected(present: Mapping[str, Change], documents: Documents) -> _ClaimsBy
     return found
 
 
-def _collect(found: _ClaimsByCreation, change: Change, documents: Documents) -> None:
+def _collect(found: _ClaimsByCreation, change: Change, documents: DocumentFacts) -> None:
     """Add the claims of a change, but for creations, to those that are found."""
     last: Ref | None = None
     meant, claimed = list[str](), list[_Claimed]()
@@ -293,7 +293,7 @@ def _value_of(claim: SetField | UnsetField) -> Any:
     return redacted_value(claim.field) if claim.is_redacted else claim.now
 
 
-def _meant(change: str, ref: EntityRef, present: Collection[str], documents: Documents) -> list[str]:
+def _meant(change: str, ref: EntityRef, present: Collection[str], documents: DocumentFacts) -> list[str]:
     """Return the creations that a reference of a change names and that are present."""
     found = []
     for one in ref.of:
@@ -307,7 +307,7 @@ def _meant(change: str, ref: EntityRef, present: Collection[str], documents: Doc
     return found
 
 
-def _entity(key: str, of: list[str], subjects: _ClaimsByCreation, documents: Documents) -> Entity:
+def _entity(key: str, of: list[str], subjects: _ClaimsByCreation, documents: DocumentFacts) -> Entity:
     parts = [subjects.claimed[one] for one in of]
     created = [one for one in of if one in subjects.created_ids]
     stated = documents.fields.get(key, {})
@@ -385,7 +385,7 @@ class _Names(msgspec.Struct):
     ids: Mapping[str, str]
     """The id of each creation, the last one of a deleted one."""
     deleted: Collection[str]
-    documents: Documents
+    documents: DocumentFacts
     aliases: dict[str, str] = {}
 
     def __post_init__(self) -> None:
@@ -409,8 +409,8 @@ class _Names(msgspec.Struct):
 
 
 def _edges(
-    subjects: _ClaimsByCreation, names: _Names, documents: Documents
-) -> tuple[dict[str, Edge], dict[str, list[EdgeClaim]]]:
+    subjects: _ClaimsByCreation, names: _Names, documents: DocumentFacts
+) -> tuple[dict[str, ClaimedEdge], dict[str, list[EdgeClaim]]]:
     """Return the edges that are stated, and the claims on fields of others, by edge.
 
     Where another entity takes the place of a deleted one, a claim on a field comes along with a statement of its edge,
@@ -445,7 +445,7 @@ def _edges(
         is_stated = own == key or named_by(one[1], ref) in additions.get(key, {}).values()
         (fields[key] if is_stated else waiting[own]).append(one)
     edges = {
-        key: Edge(
+        key: ClaimedEdge(
             key,
             *ends[key],
             additions=tuple(sorted(additions[key])),
@@ -475,7 +475,7 @@ def _fields_of_edge(claims: Iterable[EdgeClaim], present: Collection[str]) -> di
     return {name: _field([claims], present) for name, claims in sorted(found.items())}
 
 
-def later_id(key: str, edges: Mapping[str, Edge | Link], later: Mapping[str, str]) -> str:
+def later_id(key: str, edges: Mapping[str, ClaimedEdge | Link], later: Mapping[str, str]) -> str:
     """Return the later id of an entity or an edge; that of an edge changes with those of its ends."""
     edge = edges.get(key)
     if key in later or edge is None:

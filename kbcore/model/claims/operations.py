@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kbcore.model.claims.change import DOCUMENT
 from kbcore.model.claims.derived import SETS
-from kbcore.model.claims.fold import ABSENT, DELETED, ID, Edge, Entity, Field
+from kbcore.model.claims.fold import ABSENT, DELETED, ID, ClaimedEdge, Entity, Field
 from kbcore.model.graph import CLIENT, FORMER_IDS, Link, Node, contested_note, former_ids, is_contested_note
 from kbcore.model.record import DropNode, Operation, PutNode, StateLink, WithdrawLink
 from kbcore.model.state import State
@@ -45,7 +45,7 @@ class ClaimOperations:
         }
         return [PutNode(key, node.version, changed, unset)] if changed or unset else []
 
-    def edge(self, key: str, was: Edge | None, now: Edge | None) -> list[Operation]:
+    def edge(self, key: str, was: ClaimedEdge | None, now: ClaimedEdge | None) -> list[Operation]:
         """Return the operations for one edge."""
         link = self._state.links.get(key)
         is_stated = link is not None and any(one.src == CLIENT for one in link.statements)
@@ -105,7 +105,7 @@ class ClaimOperations:
         first = min(origins, key=lambda one: (one["at"], one["change"]))
         return {"created_at": first["at"], **({"source": first["file"]} if "file" in first else {})}
 
-    def _made_edge(self, edge: Edge) -> dict[str, Any]:
+    def _made_edge(self, edge: ClaimedEdge) -> dict[str, Any]:
         """Return when an edge was stated first, and by whom."""
         ids = [one.partition(".")[0] for one in edge.additions]
         origins = [self._origins[one] for one in ids if one in self._origins]
@@ -134,7 +134,7 @@ def _shown_of_clients(fields: Mapping[str, Field]) -> dict[str, Any]:
     }
 
 
-def _values(element: Entity | Edge) -> Iterable[str]:
+def _values(element: Entity | ClaimedEdge) -> Iterable[str]:
     """Return the names of the fields that changes claim."""
     yield from (name for name, field in element.fields.items() if field.values)
     if isinstance(element, Entity):

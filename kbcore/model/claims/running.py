@@ -33,8 +33,8 @@ from kbcore.model.claims.change import (
     creation_of,
     named_by,
 )
-from kbcore.model.claims.derived import Touched
-from kbcore.model.claims.fold import ABSENT, Edge, Entity, Field, FoldedClaims, Value
+from kbcore.model.claims.derived import NamedElements
+from kbcore.model.claims.fold import ABSENT, ClaimedEdge, Entity, Field, FoldedClaims, Value
 from kbcore.model.claims.subjects import ids_in
 
 _ADDED: Final = frozenset({Create, SetField, UnsetField, AddMember, RemoveMember, AddEdge, RemoveEdge})
@@ -63,7 +63,7 @@ class _KnownEdge(msgspec.Struct):
     """
 
     ends: Ends
-    edge: Edge | None
+    edge: ClaimedEdge | None
     fields: dict[str, Field]
 
 
@@ -94,7 +94,7 @@ class RunningClaims:
         """Tell whether it is known of an edge what changes say of it."""
         return key in self._edges or not self._whole.isdisjoint(ends)
 
-    def before(self, touched: Touched) -> FoldedClaims | None:
+    def before(self, touched: NamedElements) -> FoldedClaims | None:
         """Return the state of what the operations of a record touch; None where that is not known here."""
         if not touched.is_simple:
             return None
@@ -185,7 +185,7 @@ class RunningClaims:
             return bool(additions) and _set(known.fields, change, claim)
         if type(claim) is AddEdge and not additions:
             ref, names = named_by(change, on), (claim_name(change, at),)
-            known.edge = Edge(key, on.type, on.kind, *ends, additions=names, fields=known.fields, ref=ref)
+            known.edge = ClaimedEdge(key, on.type, on.kind, *ends, additions=names, fields=known.fields, ref=ref)
             return True
         if type(claim) is RemoveEdge and not known.fields and {*additions} <= {*claim.removes}:
             known.edge = None
@@ -211,7 +211,7 @@ class RunningClaims:
         shown = msgspec.structs.replace(one, fields=fields, sets=sets, claimed_by=claimed_by)
         self._entities[one.id] = _Known(shown, fields, sets, claimed_by)
 
-    def _put_edge(self, key: str, ends: Ends, one: Edge | None) -> None:
+    def _put_edge(self, key: str, ends: Ends, one: ClaimedEdge | None) -> None:
         fields = dict(one.fields) if one else {}
         shown = msgspec.structs.replace(one, fields=fields) if one else None
         self._edges[key] = _KnownEdge(ends, shown, fields)

@@ -19,8 +19,8 @@ from kbcore.model.claims.change import (
     redacted,
     value_key,
 )
-from kbcore.model.redaction.target import Target
-from kbcore.model.redaction.texts import Texts
+from kbcore.model.redaction.target import RedactionTarget
+from kbcore.model.redaction.texts import RedactedTexts
 
 
 class TakenOut(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -91,7 +91,7 @@ def _was(claim: Any) -> Any:
     return getattr(claim, "was", msgspec.UNSET)
 
 
-def without_claims(change: Change, target: Target) -> Change:
+def without_claims(change: Change, target: RedactionTarget) -> Change:
     """Return a change without the values that are taken out, the same one where it has none of them; its id stays.
 
     Where only the value before a claim has it, that alone goes: it is there for people who review.
@@ -110,7 +110,7 @@ def without_claims(change: Change, target: Target) -> Change:
     return redacted(left, message=is_message, claims=hidden, names=names)
 
 
-def holders_in(change: Change, target: Target) -> set[str]:
+def holders_in(change: Change, target: RedactionTarget) -> set[str]:
     """Return the entities of which a change states a value that is taken out."""
     return {
         claim.on.id
@@ -121,7 +121,7 @@ def holders_in(change: Change, target: Target) -> set[str]:
     }
 
 
-def is_taken(change: Change, claim: Any, name: str, target: Target) -> bool:
+def is_taken(change: Change, claim: Any, name: str, target: RedactionTarget) -> bool:
     """Tell whether a claim of a change has a value, under a name of its own (``now``, ``was``), that is taken out."""
     value = getattr(claim, name, msgspec.UNSET)
     if value is msgspec.UNSET or not hasattr(claim, "field"):
@@ -130,7 +130,7 @@ def is_taken(change: Change, claim: Any, name: str, target: Target) -> bool:
         return isinstance(claim.on.to_end, EntityRef) and claim.on.to_end.id in target.holders
     if target.matches is not None:
         may_hold = claim.field != "type" and claim.field not in NO_TEXT
-        return may_hold and Texts(target.matches, (), ()).cleared(value) != value
+        return may_hold and RedactedTexts(target.matches, (), ()).cleared(value) != value
     if not target.is_meant(getattr(claim.on, "id", ""), claim.field):
         return False
     if target.changes and (change.id in target.changes or _shows_earlier(claim, name, target.changes)):

@@ -34,8 +34,8 @@ from kbcore.model.claims.fold import ID
 from kbcore.model.graph import FORMER_IDS, contested_note, is_contested_note
 from kbcore.model.record import EPOCH, IMPORT, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN
 from kbcore.model.redaction.changes import is_taken, without_claims
-from kbcore.model.redaction.target import CLAUSE, NAME, Target, names_of
-from kbcore.model.redaction.texts import Texts, is_hashed_name, texts_of
+from kbcore.model.redaction.target import CLAUSE, NAME, RedactionTarget, names_of
+from kbcore.model.redaction.texts import RedactedTexts, is_hashed_name, texts_of
 
 _RESERVED: Final = frozenset({SYNC, IMPORT, REPAIR, EPOCH, SALVAGE, UNPROVEN, REDACTION})
 _KEY_OF_CLAUSE: Final = "attributes.key"
@@ -47,7 +47,7 @@ _decode = msgspec.json.decode
 _encode = msgspec.json.Encoder().encode
 
 
-class Place(msgspec.Struct, frozen=True):
+class RedactedPlace(msgspec.Struct, frozen=True):
     """A changed place of a record, and what it is in words without the value."""
 
     path: str
@@ -57,7 +57,9 @@ class Place(msgspec.Struct, frozen=True):
 class Redactor:
     """Takes a target out of the records of one store, from the first one on, and out of the facts before them."""
 
-    def __init__(self, target: Target, survey: Redactor | None = None, own: Mapping[int, Change] | None = None) -> None:
+    def __init__(
+        self, target: RedactionTarget, survey: Redactor | None = None, own: Mapping[int, Change] | None = None
+    ) -> None:
         """``survey`` is one that has seen all records: what is taken out of one may show in an earlier one.
 
         ``own`` are the changes that records are, by their seqs, which are stated in them from now on; None where no
@@ -69,7 +71,7 @@ class Redactor:
         self._target = msgspec.structs.replace(target, holders=known)
         self._own = own or {}
         self._is_claimed = own is not None
-        self._clean = Texts(target.matches, survey.ids if survey else (), survey.derived if survey else ())
+        self._clean = RedactedTexts(target.matches, survey.ids if survey else (), survey.derived if survey else ())
         self.paths: dict[str, int] = dict(survey.paths) if survey else {}
         """The files that stated what was taken out, and the first record that has it: their digests go."""
         self.derived: set[str] = set()
@@ -88,7 +90,7 @@ class Redactor:
         """The texts of values that were taken out as a whole."""
         self.changed: set[int] = set()
         """The records that are others now."""
-        self.places: list[Place] = []
+        self.places: list[RedactedPlace] = []
         """The changed places of the last record."""
         self._values: dict[tuple[str, str], list[Any]] = {}
         self._came: dict[tuple[str, str], list[Any]] = {}
@@ -509,7 +511,7 @@ class Redactor:
         return self._clean.without(words, NAME)
 
     def _place(self, path: str, words: str) -> None:
-        self.places.append(Place(path, words))
+        self.places.append(RedactedPlace(path, words))
 
 
 _OPERATIONS: Final[Mapping[str, Callable[[Redactor, Json, str], None]]] = {

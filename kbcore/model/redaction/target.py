@@ -25,7 +25,7 @@ CLAUSE: Final = "clause:"
 """The ids of clauses begin so."""
 
 
-class Target(msgspec.Struct, frozen=True):
+class RedactionTarget(msgspec.Struct, frozen=True):
     """The target: each text that matches, the fields of entities or of records, ``fields`` alone if given."""
 
     matches: re.Pattern[str] | None = None

@@ -17,7 +17,7 @@ _HASHED_NAME: Final = re.compile(r"(.+):~[0-9a-f]{32}")
 _encode = msgspec.json.Encoder().encode
 
 
-class Texts:
+class RedactedTexts:
     """Texts and ids without a pattern; without one, only ids that are made of a redacted name change.
 
     ``taken`` are ids that no new one may be, ``derived`` those that are made of a name which is taken out.

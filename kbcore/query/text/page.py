@@ -30,7 +30,7 @@ from kbcore.view.text_query import (
     PARTIAL_SHARE,
     SYMBOL_SHARE,
     Alternative,
-    Match,
+    MatchExpression,
     Ranking,
     TextSearch,
     Word,
@@ -54,7 +54,7 @@ Nodes = Callable[[Sequence[str]], list[Node]]
 """Returns the entities with these ids at the head; a look-up by ids alone then needs no statement."""
 
 
-class Meanings(Protocol):
+class MeaningSource(Protocol):
     """The meaning of the entities of a branch as of one seq."""
 
     @property
@@ -68,13 +68,13 @@ class Meanings(Protocol):
         """
 
 
-class Texts(Protocol):
+class SearchInput(Protocol):
     """The input of a text search: an index, made ready for a seq, and the available documents."""
 
     def index(self, at: int | None) -> Index:
         """Return an index of the entities as of a seq, None for the head."""
 
-    def meanings(self, at: int | None) -> Meanings | None:
+    def meanings(self, at: int | None) -> MeaningSource | None:
         """Return the meaning of the entities as of a seq; None where it is not searched."""
 
     @property
@@ -90,7 +90,7 @@ class Texts(Protocol):
 
 
 def page_found(
-    query: Query, last: str, rows: Rows, texts: Texts, nodes: Nodes | None
+    query: Query, last: str, rows: Rows, texts: SearchInput, nodes: Nodes | None
 ) -> tuple[TextMatch, list[Node], int, bool]:
     """Return what was found, the entities of the page after ``last``, how many there are, and if it is the last page.
 
@@ -122,7 +122,7 @@ def page_found(
     return found, entities, hits.total, len(hits.scores) <= query.limit
 
 
-def _fused(rows: Rows, query: Query, index: Index, asked: TextSearch, meanings: Meanings, *, after: str) -> Hits:
+def _fused(rows: Rows, query: Query, index: Index, asked: TextSearch, meanings: MeaningSource, *, after: str) -> Hits:
     """Return the same of what words and meaning find, in one order."""
     by_words = Hits({}, 0) if asked.cannot_match else _find(rows, query, index, asked, is_all=True)
     passing = _passing(rows, query)
@@ -174,7 +174,7 @@ def _find(rows: Rows, query: Query, index: Index, asked: TextSearch, after: str 
 def _are_held_together(index: Index, asked: TextSearch) -> bool:
     """Return whether any entity holds all words of a question that tell something."""
     heavy = [word for word in asked.known if not word.is_light]
-    return asked.is_question and bool(heavy) and index.held_by(Match(all_of(heavy, is_loose=True))) > 0
+    return asked.is_question and bool(heavy) and index.held_by(MatchExpression(all_of(heavy, is_loose=True))) > 0
 
 
 def _tries(index: Index, asked: TextSearch) -> Iterator[Ranking]:
@@ -200,27 +200,27 @@ def _tries(index: Index, asked: TextSearch) -> Iterator[Ranking]:
 
 
 def _held(index: Index, term: Alternative) -> int:
-    return index.held_by(Match(term.expression))
+    return index.held_by(MatchExpression(term.expression))
 
 
-def _whole(index: Index, asked: TextSearch, words_: Sequence[Word]) -> tuple[Match, ...]:
+def _whole(index: Index, asked: TextSearch, words_: Sequence[Word]) -> tuple[MatchExpression, ...]:
     """Return the matches for what holds all of these words, their other forms among them."""
     exact = [_held_exactly(index, word) if word.is_loose else word.held_by for word in words_]
-    loose = Match(all_of(words_, is_loose=True))
+    loose = MatchExpression(all_of(words_, is_loose=True))
     if not all(exact) or exact == [word.held_by for word in words_]:
         return (loose,)
     # FTS5 takes each form for a word of its own: a rare one must not count more than the word itself.
     rarest = [
-        min([count, *(index.held_by(Match(Alternative(form).expression)) for form in word.forms)])
+        min([count, *(index.held_by(MatchExpression(Alternative(form).expression)) for form in word.forms)])
         for word, count in zip(words_, exact, strict=True)
     ]
     own, most = (sum(worth(count, asked.entities) for count in counts) for counts in (exact, rarest))
     share = LOOSE_SHARE * min(1.0, own / most)
-    return Match(all_of(words_, is_loose=False)), msgspec.structs.replace(loose, factor=share)
+    return MatchExpression(all_of(words_, is_loose=False)), msgspec.structs.replace(loose, factor=share)
 
 
 def _held_exactly(index: Index, word: Word) -> int:
-    return index.held_by(Match(any_of(word.exact))) if word.exact else 0
+    return index.held_by(MatchExpression(any_of(word.exact))) if word.exact else 0
 
 
 def _found(

@@ -14,7 +14,7 @@ from kbcore.text import terms
 from kbcore.text.typos import is_a_typo, is_long_enough
 from kbcore.text.word_forms import LIGHT_WORDS, STOP_WORDS, are_forms, common_beginning
 from kbcore.view.tables import Rows
-from kbcore.view.text_query import LEAST_ASKED, Alternative, Match, Ranking, TextSearch, Word, any_of
+from kbcore.view.text_query import LEAST_ASKED, Alternative, MatchExpression, Ranking, TextSearch, Word, any_of
 
 _MOST_NEAR: Final = 12
 """The most words a typo away that are searched: the most frequent ones."""
@@ -32,10 +32,10 @@ class Index(Protocol):
     def counts(self) -> tuple[int, int, str]:
         """Return how many entities there are, how many lack their document, and a mark of which those are."""
 
-    def held_by(self, match: Match) -> int:
+    def held_by(self, match: MatchExpression) -> int:
         """Return how many entities a match finds."""
 
-    def holds(self, id_: str, match: Match) -> bool:
+    def holds(self, id_: str, match: MatchExpression) -> bool:
         """Return whether a match finds this entity."""
 
     def beginning_with(self, beginning: str) -> list[str]:
@@ -111,7 +111,7 @@ def _settled(rows: Rows, index: Index, word: Word, *, is_last: bool) -> Word:
 
 
 def _counted(index: Index, word: Word) -> Word:
-    return msgspec.structs.replace(word, held_by=index.held_by(Match(any_of(word.loose))))
+    return msgspec.structs.replace(word, held_by=index.held_by(MatchExpression(any_of(word.loose))))
 
 
 def _forms(index: Index, word: Word) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ def _listed(asked: Mapping[str, Mapping[str, None]], last: str) -> list[Word]:
 def _doubted(index: Index, word: Word) -> Word:
     """Return a word that some entities hold, with words a typo away if it only begins a few others."""
     is_sure = word.held_by > _FEW_BEGIN or len(word.exact) == len(word.alternatives) or not _has_spelling(word.text)
-    if is_sure or word.forms or index.held_by(Match(any_of(word.exact))):
+    if is_sure or word.forms or index.held_by(MatchExpression(any_of(word.exact))):
         return word
     near = tuple(term for term in _a_typo_away(index, word.text) if not term.startswith(word.text))
     if not near:
@@ -227,7 +227,7 @@ def _a_typo_away(index: Index, text: str) -> tuple[str, ...]:
     """Return the words that some entity holds and that are a typo away: those that most entities hold."""
     near = [term for term in index.spelled_like(text) if is_a_typo(term, text)]
     # The list of terms outlives the entities that held them.
-    held = ((index.held_by(Match(Alternative(term).expression)), term) for term in near)
+    held = ((index.held_by(MatchExpression(Alternative(term).expression)), term) for term in near)
     most = sorted((-count, term) for count, term in held if count)
     return tuple(sorted(term for _, term in most[:_MOST_NEAR]))
 

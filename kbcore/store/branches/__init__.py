@@ -24,7 +24,7 @@ from kbcore.store.branches.reading import for_reading, for_trying, for_writing, 
 from kbcore.store.branches.stores import BranchInfo, listing, living, missing_between, note_gone, stores
 from kbcore.store.branches.trash import (
     KEPT_DAYS,
-    Collected,
+    CollectedStores,
     Emptied,
     Held,
     Restored,
@@ -44,7 +44,7 @@ __all__ = [
     "BranchInfo",
     "BranchOrigin",
     "Choice",
-    "Collected",
+    "CollectedStores",
     "Emptied",
     "Ensured",
     "Held",

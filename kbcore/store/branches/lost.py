@@ -137,7 +137,7 @@ def note_store(workspace: Workspace, branch: str) -> None:
         loss_of(workspace, branch)
 
 
-class Elsewhere(msgspec.Struct, frozen=True):
+class SeenFurther(msgspec.Struct, frozen=True):
     """A branch that was seen further than here, by a repository with the same id whose place is gone."""
 
     branch: str
@@ -146,7 +146,7 @@ class Elsewhere(msgspec.Struct, frozen=True):
     now: int | None
 
 
-def missing_places(workspace: Workspace) -> list[Elsewhere]:
+def missing_places(workspace: Workspace) -> list[SeenFurther]:
     """Return the branches that were seen further in places where the repository is no more, each once.
 
     A hint, no proof: the repository here may be a copy that was made before, and nothing is missing from that.
@@ -160,6 +160,6 @@ def missing_places(workspace: Workspace) -> list[Elsewhere]:
                 now = head.read(fs, directory)
             with contextlib.suppress(KBError):
                 if missing(fs, directory, seen, now, lambda _: False):
-                    found.append(Elsewhere(seen.branch, place.path_of(folder), seen.seq, now.seq if now else None))
+                    found.append(SeenFurther(seen.branch, place.path_of(folder), seen.seq, now.seq if now else None))
     furthest = {one.branch: one for one in sorted(found, key=lambda one: one.seen)}
     return [*furthest.values()]

@@ -62,7 +62,7 @@ class Trashed(msgspec.Struct, frozen=True):
 _NOT_COUNTED: Final = Counted()
 
 
-class Collected(msgspec.Struct, frozen=True):
+class CollectedStores(msgspec.Struct, frozen=True):
     """Stores that ``collect`` moved to the trash, and that it kept; ``reasons`` says why, by name."""
 
     removed: tuple[str, ...]
@@ -126,7 +126,7 @@ class Held(msgspec.Struct, frozen=True):
     size_bytes: int | None
 
 
-def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
+def collect(workspace: Workspace, *, dry_run: bool = False) -> CollectedStores:
     """Move the stores of branches that exist nowhere any more to the trash.
 
     ``living`` says which branches exist. A store that cannot be named is kept.
@@ -173,7 +173,7 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
     names = sorted(kept)
     lives = {name: _life_of(workspace, name) for name in names if name in needed}
     reasons = {name: why.get(name, _NAMELESS) + lives.get(name, "") for name in names}
-    return Collected(removed, tuple(names), dry_run, tuple(trashed), reasons)
+    return CollectedStores(removed, tuple(names), dry_run, tuple(trashed), reasons)
 
 
 def _life_of(workspace: Workspace, name: str) -> str:
@@ -391,7 +391,7 @@ def _remove(workspace: Workspace, name: str, directory: Path, others: Sequence[P
     """
     repo, env = workspace.repo, workspace.machine.env
     for _ in range(_ASKED):
-        usage = git.Usage(repo, env, name)
+        usage = git.BranchUse(repo, env, name)
         if usage.is_in_use:
             return _ALIVE
         with store_lock(workspace, directory):

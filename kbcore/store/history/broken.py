@@ -16,7 +16,7 @@ from kbcore.model.graph import Link, Node
 from kbcore.model.schema import LINK, Schema
 from kbcore.model.state import State
 from kbcore.store.history.names import RenamesSince
-from kbcore.view.history import LINKS, NODES, Table, later_changes
+from kbcore.view.history import LINKS, NODES, ElementTable, later_changes
 from kbcore.view.view import View
 
 E = TypeVar("E", Node, Link)
@@ -93,7 +93,7 @@ def edges_before(view: View, links: Collection[Link], base: Base) -> State:
     return State(_elements_before(view, NODES, ends, base), _elements_before(view, LINKS, keys | ends, base))
 
 
-def _elements_before(view: View, table: Table[E], keys: Iterable[str], base: Base) -> list[E]:
+def _elements_before(view: View, table: ElementTable[E], keys: Iterable[str], base: Base) -> list[E]:
     """Return the state of these elements at a seq, as far as they existed."""
     seq, names = base
     wanted = sorted(set[str]().union(*map(names.earlier, keys)) if names else set(keys))

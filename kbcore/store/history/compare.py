@@ -11,16 +11,16 @@ import msgspec
 from kbcore.ids import is_link_id, link_id
 from kbcore.model.graph import Link, Node, former_ids
 from kbcore.model.renames import joined, moved_links
-from kbcore.model.state import Change, Changes
+from kbcore.model.state import Changes, ElementChange
 from kbcore.store.history import shown
-from kbcore.store.history.log import EVERYTHING, Selection
+from kbcore.store.history.log import EVERYTHING, RecordFilter
 from kbcore.store.history.reach import merge_base
 from kbcore.store.history.when import When
-from kbcore.store.history.writers import Writer, brought_changes, written_by
+from kbcore.store.history.writers import WriterFilter, brought_changes, written_by
 from kbcore.view.history import (
     LINKS,
     NODES,
-    Table,
+    ElementTable,
     changes_between,
     changes_from,
     count_changed,
@@ -34,15 +34,15 @@ E = TypeVar("E", Node, Link)
 Flat = Callable[[E | None], dict[str, Any]]
 
 _CHUNK: Final = 5_000
-_TABLES: Final[tuple[Table[Any], ...]] = (NODES, LINKS)
-_SHOWN: Final[Mapping[str, tuple[Flat[Any], Callable[[Change[Any]], dict[str, Any]]]]] = {
+_TABLES: Final[tuple[ElementTable[Any], ...]] = (NODES, LINKS)
+_SHOWN: Final[Mapping[str, tuple[Flat[Any], Callable[[ElementChange[Any]], dict[str, Any]]]]] = {
     NODES.name: (shown.node_fields, shown.entity_change),
     LINKS.name: (shown.link_fields, shown.edge_change),
 }
 """The content of an element, and the view of its change, by its table."""
 
 
-def diff(view: View, a: int, b: int, *, changed_by: Selection = EVERYTHING) -> dict[str, Any]:
+def diff(view: View, a: int, b: int, *, changed_by: RecordFilter = EVERYTHING) -> dict[str, Any]:
     """Return what differs between the states at two seqs, going from ``a`` to ``b``; only what changed is read.
 
     What was changed and changed back is left out, and so is what was created and deleted in between. With a selection
@@ -61,7 +61,7 @@ def diff(view: View, a: int, b: int, *, changed_by: Selection = EVERYTHING) -> d
     return {"from": a, "to": b, "entities": [one for one in nodes if one], "edges": [one for one in links if one]}
 
 
-def add_origins(view: View, found: dict[str, Any], writer: Writer) -> None:
+def add_origins(view: View, found: dict[str, Any], writer: WriterFilter) -> None:
     """Add to the entities and edges of a ``diff`` the changes of a writer by which they came from others."""
     came = brought_changes(view, min(found["from"], found["to"]), max(found["from"], found["to"]), writer)
     for one in (*found["entities"], *found["edges"]) if came else ():
@@ -81,7 +81,7 @@ def _limited_to(changes: Changes, only: AbstractSet[str]) -> Changes:
         for one in changes.nodes
     }
 
-    def is_meant(change: Change[Link]) -> bool:
+    def is_meant(change: ElementChange[Link]) -> bool:
         link = change.after or change.before
         if link is None or change.key in only or (change.before and change.before.id in only):
             return link is not None
@@ -92,7 +92,7 @@ def _limited_to(changes: Changes, only: AbstractSet[str]) -> Changes:
     return Changes(nodes, tuple(filter(is_meant, changes.links)), changes.sources)
 
 
-def entities_of(view: View, seqs: Sequence[int], writer: Writer) -> set[str]:
+def entities_of(view: View, seqs: Sequence[int], writer: WriterFilter) -> set[str]:
     """Return the ids of the entities that a writer changed by records, and of those at both ends of the edges.
 
     Raises: ``HistoryPruned``.
@@ -130,23 +130,23 @@ def count_differences(view: View, a: int, b: int) -> int:
     return total
 
 
-def _difference(table: Table[Any], change: Change[Any], *, is_back: bool) -> dict[str, Any] | None:
+def _difference(table: ElementTable[Any], change: ElementChange[Any], *, is_back: bool) -> dict[str, Any] | None:
     """Return a change as it is shown, shown backwards if asked for; None when nothing that is shown differs."""
     flat, show = _SHOWN[table.name]
     if is_back:
         key = change.before.id if change.before is not None else change.key
-        change = Change(key, change.after, change.before)
+        change = ElementChange(key, change.after, change.before)
     return show(change) if _is_net(change, flat) else None
 
 
-def _is_net(change: Change[E], flat: Flat[E]) -> bool:
+def _is_net(change: ElementChange[E], flat: Flat[E]) -> bool:
     """Tell whether anything that is shown differs."""
     return (change.before is None) != (change.after is None) or bool(
         shown.differing(flat(change.before), flat(change.after))
     )
 
 
-def _place(change: Change[Link]) -> tuple[str, ...]:
+def _place(change: ElementChange[Link]) -> tuple[str, ...]:
     link = change.before or change.after
     return LINKS.place(link) if link else ()
 
@@ -188,8 +188,8 @@ def changes_since(view: View, base: int | None) -> Changes:
     if base is not None:
         return joined(changes_between(view, base, view.seq))
     state = state_at(view, view.seq)
-    nodes = tuple(Change(key, None, one) for key, one in state.nodes.items())
-    return Changes(nodes, tuple(Change(key, None, one) for key, one in state.links.items()))
+    nodes = tuple(ElementChange(key, None, one) for key, one in state.nodes.items())
+    return Changes(nodes, tuple(ElementChange(key, None, one) for key, one in state.links.items()))
 
 
 def ids_on(other: View, view: View, changes: Changes) -> dict[str, str]:
@@ -239,8 +239,8 @@ def chunks(keys: list[str]) -> Iterator[list[str]]:
 
 
 def _by_base(
-    changes: Sequence[Change[E]], ids: Mapping[str, str] | None = None, theirs: Sequence[Change[E]] = ()
-) -> dict[str, Change[E]]:
+    changes: Sequence[ElementChange[E]], ids: Mapping[str, str] | None = None, theirs: Sequence[ElementChange[E]] = ()
+) -> dict[str, ElementChange[E]]:
     """Return changes by the id that the element had at the base; of a new one by its id on the second branch.
 
     ``ids`` has the ids on the second branch, of which ``theirs`` are the changes.
@@ -248,7 +248,7 @@ def _by_base(
     at_base = {one.key: one.before.id for one in theirs if one.before}
     there = ids or {}
 
-    def name(change: Change[E]) -> str:
+    def name(change: ElementChange[E]) -> str:
         if change.before:
             return change.before.id
         key = there.get(change.key, change.key)
@@ -257,19 +257,21 @@ def _by_base(
     return {name(one): one for one in changes}
 
 
-def _three_ways(mine: Mapping[str, Change[E]], theirs: Mapping[str, Change[E]]) -> list[tuple[Change[E], E | None]]:
+def _three_ways(
+    mine: Mapping[str, ElementChange[E]], theirs: Mapping[str, ElementChange[E]]
+) -> list[tuple[ElementChange[E], E | None]]:
     """Return, for each element that either side changed, the way from mine to theirs and the element at the base."""
-    found: list[tuple[Change[E], E | None]] = []
+    found: list[tuple[ElementChange[E], E | None]] = []
     for key in mine.keys() | theirs.keys():
         before = (mine.get(key) or theirs[key]).before
         one = mine[key].after if key in mine else before
         other = theirs[key].after if key in theirs else before
         last = other or one or before
-        found.append((Change(last.id if last else key, one, other), before))
+        found.append((ElementChange(last.id if last else key, one, other), before))
     return found
 
 
-def _sides(change: Change[E], before: E | None, flat: Flat[E]) -> dict[str, Any]:
+def _sides(change: ElementChange[E], before: E | None, flat: Flat[E]) -> dict[str, Any]:
     """Return, for each field that differs, the value on either side and at the base, and who changed it."""
     one, other, base = flat(change.before), flat(change.after), flat(before)
     names = shown.differing(one, other)

@@ -16,14 +16,14 @@ from kbcore.ids import is_link_id
 from kbcore.model.graph import former_ids
 from kbcore.model.record import EPOCH, MERGE, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN, ChangeOperation
 from kbcore.model.renames import joined
-from kbcore.model.state import Change
+from kbcore.model.state import ElementChange
 from kbcore.query.former import called_again, created_seqs, passed_on, successor
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.history import moment, shown
 from kbcore.store.history.reach import check_record, first_record, not_listed
 from kbcore.store.history.touched import changes_of
 from kbcore.store.history.when import When
-from kbcore.store.history.writers import Writer, came_with, known_writers, records_with
+from kbcore.store.history.writers import WriterFilter, came_with, known_writers, records_with
 from kbcore.store.planning.plan_builder import edge_words
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import is_it, near_ones
@@ -32,7 +32,7 @@ from kbcore.view.history import (
     LINKS,
     NODES,
     SOURCES,
-    Table,
+    ElementTable,
     changes_at,
     changes_from,
     count_changed,
@@ -49,8 +49,8 @@ _MOST_CHANGES: Final = 100
 """Changes that came or went with a record, of which it is shown where they are from."""
 _AT_ONCE: Final = 1_000
 _MOST_ACTORS: Final = 1_000
-_TABLES: Final[tuple[Table[Any], ...]] = (NODES, LINKS, SOURCES)
-_SHOWN: Final[Mapping[str, tuple[str, Callable[[Change[Any]], dict[str, Any]]]]] = {
+_TABLES: Final[tuple[ElementTable[Any], ...]] = (NODES, LINKS, SOURCES)
+_SHOWN: Final[Mapping[str, tuple[str, Callable[[ElementChange[Any]], dict[str, Any]]]]] = {
     NODES.name: ("entity", shown.entity_change),
     LINKS.name: ("edge", shown.edge_change),
     SOURCES.name: ("file", shown.file_change),
@@ -58,7 +58,7 @@ _SHOWN: Final[Mapping[str, tuple[str, Callable[[Change[Any]], dict[str, Any]]]]]
 """The name of an operation, and the view of it, by the table of the element that it changed."""
 
 
-class Selection(msgspec.Struct, frozen=True):
+class RecordFilter(msgspec.Struct, frozen=True):
     """The filter of records; an empty member excludes none.
 
     An actor and a session select the records with which changes of theirs came, too.
@@ -77,9 +77,9 @@ class Selection(msgspec.Struct, frozen=True):
     and none about the store itself."""
 
     @property
-    def writer(self) -> Writer:
+    def writer(self) -> WriterFilter:
         """Return whose records these are, and whose changes that came with records of others."""
-        return Writer(self.actor, self.session)
+        return WriterFilter(self.actor, self.session)
 
     def bounds(self, view: View) -> tuple[int, int]:
         """Return the last seq before what is meant, and the last seq of it. Raises: as ``moment.after``."""
@@ -149,12 +149,12 @@ class Selection(msgspec.Struct, frozen=True):
         return moment.clock_notes(view, *filter(None, (self.since, self.until)))
 
 
-EVERYTHING: Final = Selection()
+EVERYTHING: Final = RecordFilter()
 
 
 def log(
     view: View,
-    selection: Selection = EVERYTHING,
+    selection: RecordFilter = EVERYTHING,
     *,
     id: str = "",  # noqa: A002 - the word of the contract
     limit: int | None = None,
@@ -169,7 +169,7 @@ def log(
         limit: at most so many.
         before_seq: only records before this one, to go on from an earlier page.
 
-    Raises: ``NotFound`` for an id that was never in this branch; as ``Selection.bounds``.
+    Raises: ``NotFound`` for an id that was never in this branch; as ``RecordFilter.bounds``.
     """
     conditions, params = selection.conditions(view)
     if id:
@@ -370,6 +370,6 @@ def count_operations(view: View, seq: int) -> int:
     return sum(sum(count_changed(view, table, seq - 1, seq)) for table in _TABLES) - left_out
 
 
-def _operation(table: Table[Any], change: Change[Any]) -> dict[str, Any]:
+def _operation(table: ElementTable[Any], change: ElementChange[Any]) -> dict[str, Any]:
     name, show = _SHOWN[table.name]
     return {"element": name, **show(change)}

@@ -13,8 +13,8 @@ import msgspec
 from kbcore.ids import is_link_id, link_id
 from kbcore.model.graph import FORMER_IDS, Link, Node, former_ids
 from kbcore.model.renames import renamed_in, renamed_links
-from kbcore.model.state import Change, State
-from kbcore.store.history.undo_units import RENAMED, Conflict
+from kbcore.model.state import ElementChange, State
+from kbcore.store.history.undo_units import RENAMED, LaterChange
 from kbcore.view.history import nodes_changed
 from kbcore.view.view import View
 
@@ -77,7 +77,7 @@ def net_renames(view: View, since: int) -> dict[str, str]:
     return found
 
 
-def _renaming(view: View, since: int) -> dict[int, tuple[Change[Node], ...]]:
+def _renaming(view: View, since: int) -> dict[int, tuple[ElementChange[Node], ...]]:
     """Return the entities that each record after a seq changed which renamed some. Raises: ``HistoryPruned``."""
     rows = view.rows("select seq from record where seq > ? and renamed > 0 order by seq", [since])
     return nodes_changed(view, [row[0] for row in rows]) if rows else {}
@@ -89,7 +89,7 @@ class RenamesSince:
     def __init__(self, view: View, since: int) -> None:
         """Raises: ``HistoryPruned``."""
         self._view = view
-        self._renames: dict[tuple[int, str], Change[Node]] = {}
+        self._renames: dict[tuple[int, str], ElementChange[Node]] = {}
         """Each rename, by its record and the later id."""
         self._events: dict[str, list[tuple[int, str]]] = {}
         """By id, in order: the records that took it from an entity or gave it to one, with the id of the entity."""
@@ -101,7 +101,7 @@ class RenamesSince:
         for seq, nodes in _renaming(view, since).items():
             by_key = {one.key: one for one in nodes}
             for new, old in renamed_in(nodes).items():
-                self._renames[seq, new] = Change(new, by_key[old].before, by_key[new].after)
+                self._renames[seq, new] = ElementChange(new, by_key[old].before, by_key[new].after)
                 for key in (old, new):
                     self._events.setdefault(key, []).append((seq, new))
 
@@ -123,7 +123,7 @@ class RenamesSince:
         links = [link for link in state.links.values() if link.id not in moved]
         return State(nodes, [*links, *(after for _, after in pairs)])
 
-    def undo(self, seq: int, old: str, new: str) -> list[Conflict]:
+    def undo(self, seq: int, old: str, new: str) -> list[LaterChange]:
         """Leave out a rename; return the later ones that prevent it. One that was undone already is no conflict."""
         steps, line = self.path(new, seq)
         if line == LastKey(new):
@@ -132,10 +132,10 @@ class RenamesSince:
             former = former_ids(self._renames[seq, new].before)
             self.undone.append(UndoneRename(0 if steps else seq, old, new, former, is_repeated=bool(steps)))
             return []
-        found = [Conflict(one.seq, one.before, RENAMED, before=one.before, after=one.after) for one in steps]
+        found = [LaterChange(one.seq, one.before, RENAMED, before=one.before, after=one.after) for one in steps]
         return [] if line == LastKey(old) else [*found, *self.taken(line)]
 
-    def taken(self, line: LastKey) -> list[Conflict]:
+    def taken(self, line: LastKey) -> list[LaterChange]:
         """Return the renames that gave the last key of an element, or the end of an edge, to another entity."""
         if not line.until:
             return []
@@ -143,7 +143,7 @@ class RenamesSince:
             return [one for end in parts[2:] for one in self.taken(LastKey(end, line.until))]
         change = self._renames.get((line.until, line.key))
         before = change.before.id if change and change.before else ""
-        return [Conflict(line.until, before, RENAMED, before=before, after=line.key)] if before else []
+        return [LaterChange(line.until, before, RENAMED, before=before, after=line.key)] if before else []
 
     def path(
         self, key: str, after: int, stood: Callable[[str, int], bool] = lambda _key, _seq: False
@@ -231,7 +231,7 @@ class RenamesSince:
         return self._parts[key]
 
 
-def _with_former(node: Node, rename: Change[Node]) -> Node:
+def _with_former(node: Node, rename: ElementChange[Node]) -> Node:
     """Return an entity as it was before a rename with the former ids that the rename gave it."""
     was, then, mine = former_ids(rename.before), former_ids(rename.after), former_ids(node)
     ids = [*(one for one in mine if one in then or one not in was), *(one for one in then if one not in {*was, *mine})]

@@ -13,37 +13,37 @@ import msgspec
 
 from kbcore import progress
 from kbcore.model import inverse
-from kbcore.model.graph import FORMER_IDS, Link, Node, SourceFile
+from kbcore.model.graph import FORMER_IDS, Link, Node, SyncedFile
 from kbcore.model.read_set import NOTHING
 from kbcore.model.renames import joined_link, paired, renamed_back, renamed_links
-from kbcore.model.state import Change, Changes, State
+from kbcore.model.state import Changes, ElementChange, State
 from kbcore.store.history.moves import followed, renamed
 from kbcore.store.history.names import LastKey, RenamesSince, back
 from kbcore.store.history.shown import is_confirmed
 from kbcore.store.history.undo_plan import Restoration
-from kbcore.store.history.undo_units import RENAMED, Conflict, UndoneElement, undone_link, undone_node
-from kbcore.store.history.writers import Writer, changes_by
-from kbcore.view.history import LINKS, NODES, Later, Table, later_changes
+from kbcore.store.history.undo_units import RENAMED, LaterChange, UndoneElement, undone_link, undone_node
+from kbcore.store.history.writers import WriterFilter, changes_by
+from kbcore.view.history import LINKS, NODES, ElementTable, Later, later_changes
 from kbcore.view.view import View
 
 _WORDS: Final = {NODES.name: "entities", LINKS.name: "edges"}
 
 E = TypeVar("E", Node, Link)
-Undo = Callable[[Change[E], E | None, Sequence[Later[E]]], UndoneElement[E]]
+Undo = Callable[[ElementChange[E], E | None, Sequence[Later[E]]], UndoneElement[E]]
 
 
 class _Against(NamedTuple):
     """Conflicts of an undo, and elements that need none because they are removed, with the records that did it."""
 
-    conflicts: dict[tuple[int, str, str], Conflict]
+    conflicts: dict[tuple[int, str, str], LaterChange]
     gone: dict[str, int]
 
-    def add(self, conflicts: Iterable[Conflict]) -> None:
+    def add(self, conflicts: Iterable[LaterChange]) -> None:
         """Add conflicts; a second one of the same record about the same field takes the place of the first."""
         self.conflicts.update({(one.seq, one.key, one.field): one for one in conflicts})
 
 
-def reverted(view: View, seqs: Sequence[int], *, force: bool, writer: Writer = Writer()) -> Restoration:  # noqa: B008 - frozen
+def reverted(view: View, seqs: Sequence[int], *, force: bool, writer: WriterFilter = WriterFilter()) -> Restoration:  # noqa: B008 - frozen
     """Return what undoing these records, newest first, comes to; ``force`` takes old values over newer ones.
 
     What was renamed since is undone under its present id. To undo a rename gives the earlier id back, and keeps what
@@ -58,10 +58,10 @@ def reverted(view: View, seqs: Sequence[int], *, force: bool, writer: Writer = W
             if node.before and node.after and node.before.id != node.after.id:
                 against.add(names.undo(seq, node.before.id, node.after.id))
 
-    def undo_node(change: Change[Node], now: Node | None, later: Sequence[Later[Node]]) -> UndoneElement[Node]:
+    def undo_node(change: ElementChange[Node], now: Node | None, later: Sequence[Later[Node]]) -> UndoneElement[Node]:
         return undone_node(change, now, later, force=force)
 
-    def undo_link(change: Change[Link], now: Link | None, later: Sequence[Later[Link]]) -> UndoneElement[Link]:
+    def undo_link(change: ElementChange[Link], now: Link | None, later: Sequence[Later[Link]]) -> UndoneElement[Link]:
         return undone_link(change, now, later, force=force)
 
     nodes = _Undoing(view, NODES, {seq: one.nodes for seq, one in changes.items()}, names)
@@ -88,10 +88,10 @@ class _Undoing(Generic[E]):
     """The changes of one table that are undone, the newest first, each with what became of its element since."""
 
     def __init__(
-        self, view: View, table: Table[E], changes: Mapping[int, Sequence[Change[E]]], names: RenamesSince
+        self, view: View, table: ElementTable[E], changes: Mapping[int, Sequence[ElementChange[E]]], names: RenamesSince
     ) -> None:
-        self._table: Table[E] = table
-        self._changes: Mapping[int, Sequence[Change[E]]] = changes
+        self._table: ElementTable[E] = table
+        self._changes: Mapping[int, Sequence[ElementChange[E]]] = changes
         self._names = names
         sides = [
             (element, at)
@@ -140,12 +140,14 @@ class _Undoing(Generic[E]):
                 against.add(self._names.taken(line))
         return {line.key: (self._now.get(line.key), element) for line, element in wanted.items() if not line.until}
 
-    def _renamed_change(self, line: LastKey, change: Change[E], seq: int) -> tuple[Change[E], list[Later[E]]]:
+    def _renamed_change(
+        self, line: LastKey, change: ElementChange[E], seq: int
+    ) -> tuple[ElementChange[E], list[Later[E]]]:
         """Return a change and those since by other records, under the names that all of it has now."""
         key, at = (change.after.id, seq) if change.after else (change.before.id, seq - 1) if change.before else ("", 0)
         later = [one for one in self._since(key, at) if one.seq > seq and one.seq not in self._changes]
         paths, since = followed(later)
-        adapted = Change(
+        adapted = ElementChange(
             line.key,
             renamed(self._named(change.before, seq - 1), paths),
             renamed(self._named(change.after, seq), paths),
@@ -194,7 +196,7 @@ class _Undoing(Generic[E]):
     def _present(self, line: LastKey) -> E | None:
         return None if line.until else self._now.get(line.key)
 
-    def _back(self, element: E | None, adapted: Change[E], there: E | None, against: _Against) -> E | None:
+    def _back(self, element: E | None, adapted: ElementChange[E], there: E | None, against: _Against) -> E | None:
         """Return an element with the id that it had before a change; ``there`` is what has that id since."""
         if element is None or adapted.before is None:
             return there
@@ -204,7 +206,7 @@ class _Undoing(Generic[E]):
                 moved = joined_link(there, moved)
             return cast("E", moved)
         if there is not None:
-            against.add([Conflict(there.created_seq, there.id, "created")])
+            against.add([LaterChange(there.created_seq, there.id, "created")])
         return msgspec.structs.replace(element, id=adapted.before.id)
 
 
@@ -256,11 +258,11 @@ def _with_earlier_ends(
 
 def _sources(
     view: View, changes: Mapping[int, Changes], touched: Sequence[str]
-) -> dict[str, tuple[SourceFile | None, SourceFile | None]]:
+) -> dict[str, tuple[SyncedFile | None, SyncedFile | None]]:
     """Return what is to be noted of each file: what was before, or that its content is not the present one."""
     paths = sorted({*touched, *(change.key for one in changes.values() for change in one.sources)})
     now = {source.path: source for source in view.sources(paths)}
-    wanted: dict[str, SourceFile | None] = {path: now.get(path) for path in paths}
+    wanted: dict[str, SyncedFile | None] = {path: now.get(path) for path in paths}
     for one in changes.values():
         for change in one.sources:
             if wanted[change.key] == change.after:
@@ -268,7 +270,7 @@ def _sources(
     for path in touched:
         noted = wanted[path]
         if noted is None and path not in now:
-            wanted[path] = SourceFile(path, "", _extractor(view, path), is_ok=True, problems=(), version=0)
+            wanted[path] = SyncedFile(path, "", _extractor(view, path), is_ok=True, problems=(), version=0)
         elif noted is not None and noted is now.get(path):
             wanted[path] = msgspec.structs.replace(noted, hash="")
     return {path: (now.get(path), wanted[path]) for path in paths}

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kbcore.model.graph import CLIENT, Link, Node, SourceFile, edge_json, entity_json
+from kbcore.model.graph import CLIENT, Link, Node, SyncedFile, edge_json, entity_json
 from kbcore.model.record import (
     ChangeOperation,
     DropNode,
@@ -19,7 +19,7 @@ from kbcore.model.record import (
     TakeChange,
     WithdrawLink,
 )
-from kbcore.model.state import Change
+from kbcore.model.state import ElementChange
 from kbcore.model.values import is_same
 
 Fields = dict[str, Any]
@@ -48,7 +48,7 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     return [name for name in names if name not in before or name not in after or not is_same(before[name], after[name])]
 
 
-def entity_change(change: Change[Node]) -> dict[str, Any]:
+def entity_change(change: ElementChange[Node]) -> dict[str, Any]:
     """Return the change of one entity; ``fields`` lists what an update changed, also in nothing but its owner.
 
     Of one that was renamed ``was`` is its id before.
@@ -70,7 +70,7 @@ def entity_change(change: Change[Node]) -> dict[str, Any]:
     return shown
 
 
-def edge_change(change: Change[Link]) -> dict[str, Any]:
+def edge_change(change: ElementChange[Link]) -> dict[str, Any]:
     """Return the change of one edge, in the shape of ``entity_change``; the edge is named by type, kind and ends.
 
     ``confirmed`` is there when it was only that.
@@ -89,7 +89,7 @@ def edge_change(change: Change[Link]) -> dict[str, Any]:
     return shown
 
 
-def is_confirmed(change: Change[Link]) -> bool:
+def is_confirmed(change: ElementChange[Link]) -> bool:
     """Tell whether a change of an edge is a confirmation: nothing but its version moved."""
     before, after = change.before, change.after
     return before is not None and after is not None and replace(before, version=after.version) == after
@@ -103,7 +103,7 @@ def edge_name(link: Link | None) -> dict[str, Any]:
     return {"type": link.type, **kind, "from": link.from_id, "to": link.to_id}
 
 
-def file_change(change: Change[SourceFile]) -> dict[str, Any]:
+def file_change(change: ElementChange[SyncedFile]) -> dict[str, Any]:
     """Return what a sync newly knew of one file."""
     return {
         "path": change.key,
@@ -164,7 +164,7 @@ def word(before: object, after: object) -> str:
     return "updated" if after is not None else "deleted"
 
 
-def _file_json(source: SourceFile | None) -> dict[str, Any] | None:
+def _file_json(source: SyncedFile | None) -> dict[str, Any] | None:
     if source is None:
         return None
     return {"hash": source.hash, "extractor": source.extractor, "ok": source.is_ok, "problems": len(source.problems)}

@@ -10,7 +10,7 @@ import msgspec
 
 from kbcore.model.graph import FORMER_KEY, Node, former_ids
 from kbcore.model.renames import earlier_id, joined, renamed_in
-from kbcore.model.state import Change, Changes
+from kbcore.model.state import Changes, ElementChange
 from kbcore.view import history
 from kbcore.view.database import among
 from kbcore.view.history import NODES, Later, later_changes, named_ids, stated
@@ -50,7 +50,7 @@ order by id, type, other, kind limit ?
 """Some of the edges on either side of a record that renamed entities, without those that only have another id."""
 
 
-class Touched(msgspec.Struct, frozen=True):
+class TouchedElement(msgspec.Struct, frozen=True):
     """An entity that a record changed, or with ``type`` an edge from ``id`` to ``to_id``."""
 
     change: Word
@@ -62,7 +62,7 @@ class Touched(msgspec.Struct, frozen=True):
     """The id that a renamed entity had before."""
 
 
-def touched(view: View, seqs: Sequence[int], *, limit: int, ids: Sequence[str] = ()) -> dict[int, list[Touched]]:
+def touched(view: View, seqs: Sequence[int], *, limit: int, ids: Sequence[str] = ()) -> dict[int, list[TouchedElement]]:
     """Return what each of these records changed, entities first, at most ``limit`` elements of each record.
 
     With ``ids``, only these entities and their edges: all ids that one had, for one that was renamed.
@@ -71,10 +71,10 @@ def touched(view: View, seqs: Sequence[int], *, limit: int, ids: Sequence[str] =
     conditions = (f"id {condition}", f"(from_id {condition} or to_id {condition})") if ids else ("true", "true")
     parts = [_part(NODES.name, _NODE, conditions[0]), _part("link", _LINK, conditions[1])]
     sql = _ELEMENTS.format(sides=" union all ".join(parts))
-    found: dict[int, list[Touched]] = {}
+    found: dict[int, list[TouchedElement]] = {}
     for seq, rows in stated(view, seqs).items():
         meant = (row for row in rows if row[0] and (not ids or named_ids(row) & {*ids}))
-        found[seq] = [Touched(*row) for row in islice(meant, limit)]  # type: ignore[arg-type]
+        found[seq] = [TouchedElement(*row) for row in islice(meant, limit)]  # type: ignore[arg-type]
     seqs = [seq for seq in seqs if seq > view.basis.history_from]
     renaming = view.rows("select seq from record where renamed > 0 and seq in (select unnest(?::bigint[]))", [seqs])
     if renaming:
@@ -84,21 +84,21 @@ def touched(view: View, seqs: Sequence[int], *, limit: int, ids: Sequence[str] =
         seqs = [seq for seq in seqs if seq not in found]
     params: list[Any] = [seqs, *keyed * 9, limit]
     for seq, is_before, is_after, *names in view.rows(sql, params):
-        found.setdefault(seq, []).append(Touched(_words(is_before=is_before, is_after=is_after), *names))
+        found.setdefault(seq, []).append(TouchedElement(_words(is_before=is_before, is_after=is_after), *names))
     return found
 
 
-def _of_nodes(nodes: tuple[Change[Node], ...]) -> Iterator[Touched]:
+def _of_nodes(nodes: tuple[ElementChange[Node], ...]) -> Iterator[TouchedElement]:
     """Yield the entities that a record changed that renamed one."""
     for node in joined(Changes(nodes)).nodes:
         was = node.before.id if node.before and node.after else ""
         is_renamed = was not in {"", node.key}
-        yield Touched("renamed", node.key, was=was) if is_renamed else Touched(_word(node), node.key)
+        yield TouchedElement("renamed", node.key, was=was) if is_renamed else TouchedElement(_word(node), node.key)
 
 
 def _links_of_rename(
     view: View, seq: int, renamed: Mapping[str, str], ids: Sequence[str], limit: int
-) -> Iterator[Touched]:
+) -> Iterator[TouchedElement]:
     """Yield some edges that such a record changed, as ``renames.joined`` has them; those that only moved are not read.
 
     ``renamed`` has the earlier ids of entities by the later ones.
@@ -110,14 +110,14 @@ def _links_of_rename(
     part = _part("link", f"{_LINK}, {_SAID}", f"(from_id {condition} or to_id {condition})" if ids else "true")
     params = [[seq], list(ends), list(ends.values()), *keyed * 6, limit]
     for is_before, is_after, *names in view.rows(_RENAMING.format(sides=part), params):
-        yield Touched(_words(is_before=is_before, is_after=is_after), *names)
+        yield TouchedElement(_words(is_before=is_before, is_after=is_after), *names)
 
 
 def _words(*, is_before: bool, is_after: bool) -> Word:
     return "created" if not is_before else "updated" if is_after else "deleted"
 
 
-def _word(change: Change[Any]) -> Word:
+def _word(change: ElementChange[Any]) -> Word:
     return _words(is_before=change.before is not None, is_after=change.after is not None)
 
 

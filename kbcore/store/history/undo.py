@@ -23,7 +23,7 @@ from kbcore.model.state import Changes, Draft, Stamp, StateReads
 from kbcore.storage.places import record_range
 from kbcore.store.answers import Outcome
 from kbcore.store.apply import Noting, defines, users
-from kbcore.store.history.log import Selection
+from kbcore.store.history.log import RecordFilter
 from kbcore.store.history.reach import check_record, first_record
 from kbcore.store.history.reverting import reverted
 from kbcore.store.history.undo_plan import (
@@ -35,7 +35,7 @@ from kbcore.store.history.undo_plan import (
     sentences,
     undone_already,
 )
-from kbcore.store.history.writers import Writer
+from kbcore.store.history.writers import WriterFilter
 from kbcore.store.planning.definitions import missed
 from kbcore.store.proposing import proposing
 from kbcore.store.workspace import Workspace
@@ -60,7 +60,7 @@ class UndoOptions(msgspec.Struct, frozen=True):
     changeset_id: str = ""
     dry_run: bool = False
     force: bool = False
-    writer: Writer = Writer()
+    writer: WriterFilter = WriterFilter()
     expected_seq: int | None = None
 
 
@@ -107,12 +107,12 @@ def rollback(
     return _commit(workspace, branch, author, request, plan, follows_head=follows_head)
 
 
-def records_of(view: View, selection: Selection) -> list[int]:
+def records_of(view: View, selection: RecordFilter) -> list[int]:
     """Return the selected records that clients wrote, to undo them as one, and those that brought changes of theirs.
 
     What a sync recorded of documents is undone in files.
 
-    Raises: ``NotFound`` where there is none; ``LimitExceeded``; as ``Selection.bounds``.
+    Raises: ``NotFound`` where there is none; ``LimitExceeded``; as ``RecordFilter.bounds``.
     """
     seqs = msgspec.structs.replace(selection, of_clients=True).seqs(view)
     if not seqs:
@@ -126,7 +126,7 @@ def records_of(view: View, selection: Selection) -> list[int]:
     return seqs
 
 
-def message_of(selection: Selection, count: int) -> str:
+def message_of(selection: RecordFilter, count: int) -> str:
     """Return the message of the record that undoes so many selected records, where the caller gives none."""
     since, until = (point.text if point else "" for point in (selection.since, selection.until))
     given = {"actor": selection.actor, "session": selection.session, "since": since, "until": until}

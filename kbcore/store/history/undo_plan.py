@@ -18,7 +18,7 @@ from kbcore.model import inverse
 from kbcore.model.bare_links import resolve
 from kbcore.model.concepts import VOCABULARY, concept_id
 from kbcore.model.folding import apply
-from kbcore.model.graph import CLIENT, Link, Node, SourceFile, Statement
+from kbcore.model.graph import CLIENT, Link, Node, Statement, SyncedFile
 from kbcore.model.inverse import SAYS
 from kbcore.model.read_set import ReadSet, needs
 from kbcore.model.record import Operation, StateLink, WithdrawLink
@@ -27,7 +27,7 @@ from kbcore.model.state import Changes, Stamp, State
 from kbcore.store.history.broken import Base, BrokenEdge, broken_by, edges_before, types_of
 from kbcore.store.history.names import RenamesSince
 from kbcore.store.history.shown import edge_name
-from kbcore.store.history.undo_units import RENAMED, Conflict, files_of
+from kbcore.store.history.undo_units import RENAMED, LaterChange, files_of
 from kbcore.store.planning.plan_builder import STALE_REMEDY, edge_words, future_seq_problem
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import more_problems, shortened, some_of
@@ -50,8 +50,8 @@ class Restoration(msgspec.Struct):
 
     nodes: dict[str, tuple[Node | None, Node | None]]
     links: dict[str, tuple[Link | None, Link | None]]
-    sources: dict[str, tuple[SourceFile | None, SourceFile | None]]
-    conflicts: list[Conflict] = []
+    sources: dict[str, tuple[SyncedFile | None, SyncedFile | None]]
+    conflicts: list[LaterChange] = []
     restamped: set[str] = set()
     """Entities of which nothing but the time of the update was changed, and is to be put back."""
     has_confirmed: bool = False
@@ -247,7 +247,7 @@ def _changed_at(found: Restoration, broken: Sequence[BrokenEdge]) -> dict[str, i
     }
 
 
-def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], left: Sequence[Problem]) -> str:
+def _remedy(seqs: Sequence[int], conflicts: Sequence[LaterChange], left: Sequence[Problem]) -> str:
     """Return what to do about all of it at once, so that no advice fails on the next problem.
 
     ``left`` are the problems with what would be left.
@@ -268,7 +268,7 @@ def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], left: Sequence[P
     return f"{named} undoes the later changes as well{forced}.{more}"
 
 
-def _problem(found: Restoration, conflict: Conflict) -> Problem:
+def _problem(found: Restoration, conflict: LaterChange) -> Problem:
     words, seq = found.words(conflict.key), conflict.seq
     if conflict.change == RENAMED:
         message = f"{conflict.before} was renamed to {conflict.after} by record {seq}."
@@ -290,7 +290,7 @@ def _broken_problem(one: BrokenEdge) -> Problem:
     return Problem(words, "broken_edge", message, _BROKEN, one.link.statements[0].src)
 
 
-def _conflict_json(found: Restoration, conflict: Conflict) -> dict[str, Any]:
+def _conflict_json(found: Restoration, conflict: LaterChange) -> dict[str, Any]:
     name = edge_name(found.edge(conflict.key))
     shown: dict[str, Any] = {"seq": conflict.seq, **({"edge": name} if name else {"id": conflict.key})}
     shown["change"] = conflict.change

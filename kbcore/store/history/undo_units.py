@@ -15,7 +15,7 @@ import msgspec
 from kbcore.model import inverse
 from kbcore.model.graph import CLIENT, Link, Node
 from kbcore.model.inverse import SAYS, Units, differs
-from kbcore.model.state import Change
+from kbcore.model.state import ElementChange
 from kbcore.store.history.shown import word
 from kbcore.view.history import Later
 
@@ -29,7 +29,7 @@ RENAMED: Final = "renamed"
 """The change by which an entity got another id."""
 
 
-class Conflict(msgspec.Struct, frozen=True):
+class LaterChange(msgspec.Struct, frozen=True):
     """A later change of what is to be undone. ``field`` "" is the whole element; ``source`` the file that said it.
 
     Of a rename, ``before`` and ``after`` are the ids.
@@ -48,11 +48,11 @@ class UndoneElement(msgspec.Struct, Generic[E], frozen=True):
     """The element after the undo, and its conflicts."""
 
     wanted: E | None
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[LaterChange, ...] = ()
 
 
 def undone_node(
-    change: Change[Node], now: Node | None, later: Sequence[Later[Node]], *, force: bool = False
+    change: ElementChange[Node], now: Node | None, later: Sequence[Later[Node]], *, force: bool = False
 ) -> UndoneElement[Node]:
     """Return what undoing a change makes of an entity that is now ``now``.
 
@@ -77,7 +77,7 @@ def undone_node(
     return UndoneElement(inverse.node_from(now, wanted), conflicts)
 
 
-def _restamped(change: Change[Node], now: Node) -> Node:
+def _restamped(change: ElementChange[Node], now: Node) -> Node:
     """Undo a change of nothing but the time of the update, as long as it is the last one."""
     if change.before is None or change.after is None or now.updated_at != change.after.updated_at:
         return now
@@ -85,7 +85,7 @@ def _restamped(change: Change[Node], now: Node) -> Node:
 
 
 def undone_link(
-    change: Change[Link], now: Link | None, later: Sequence[Later[Link]], *, force: bool = False
+    change: ElementChange[Link], now: Link | None, later: Sequence[Later[Link]], *, force: bool = False
 ) -> UndoneElement[Link]:
     """Return what undoing a change makes of an edge that is now ``now``; the rest is as for an entity.
 
@@ -155,14 +155,14 @@ def _unit_back(now: Any, before: Any, after: Any) -> Any:
 
 def _against(
     later: Sequence[Later[E]], units_of: Callable[[E | None], Units], named: Callable[[], set[str]] | None = None
-) -> tuple[Conflict, ...]:
+) -> tuple[LaterChange, ...]:
     """Return the later changes of the units that ``named`` returns, without it of any unit.
 
     It is only called where there are later changes: most elements of a large record have none.
     """
     if not later:
         return ()
-    found: list[Conflict] = []
+    found: list[LaterChange] = []
     names = named() if named else None
     for one in later:
         before, after = units_of(one.before), units_of(one.after)
@@ -171,11 +171,11 @@ def _against(
             touched &= names
         change = word(one.before, one.after)
         if touched and change != "updated":
-            found.append(Conflict(one.seq, one.key, change, source=_source(after or before)))
+            found.append(LaterChange(one.seq, one.key, change, source=_source(after or before)))
             continue
         for name in sorted(touched):
             values = (_value(before.get(name)), _value(after.get(name)))
-            found.append(Conflict(one.seq, one.key, change, name, *values, _owner(after.get(name))))
+            found.append(LaterChange(one.seq, one.key, change, name, *values, _owner(after.get(name))))
     return tuple(found)
 
 

@@ -29,12 +29,12 @@ from kbcore.model.claims.change import (
     SetField,
     UnsetField,
 )
-from kbcore.model.claims.fold import Documents, Field
+from kbcore.model.claims.fold import DocumentFacts, Field
 from kbcore.model.claims.subjects import Subjects
 from kbcore.model.graph import CLIENT, FORMER_IDS, Link, Node, contested_note, former_ids, is_contested_note
 from kbcore.model.record import MERGE
-from kbcore.model.state import Change as Changed
 from kbcore.model.state import Changes
+from kbcore.model.state import ElementChange as Changed
 from kbcore.store.planning.plan_builder import STATED, RecordedBy
 from kbcore.text.escaping import in_quotes
 from kbcore.view.claim_index import ClaimIndex
@@ -54,7 +54,7 @@ class Bringer(msgspec.Struct, frozen=True):
     through: Way
 
 
-class Writer(msgspec.Struct, frozen=True):
+class WriterFilter(msgspec.Struct, frozen=True):
     """Whose changes are meant: those of an actor, of a session, or of both; "" is any."""
 
     actor: str = ""
@@ -112,7 +112,7 @@ class BroughtChange(msgspec.Struct, frozen=True):
     file: str
 
 
-def brought_changes(view: View, low: int, high: int, writer: Writer) -> dict[str, list[BroughtChange]]:
+def brought_changes(view: View, low: int, high: int, writer: WriterFilter) -> dict[str, list[BroughtChange]]:
     """Return the changes of a writer that came with records of others after a seq, up to another one.
 
     They are listed by the ids of the entities and edges that they have claims on, as they know these.
@@ -135,7 +135,7 @@ def brought_changes(view: View, low: int, high: int, writer: Writer) -> dict[str
     return found
 
 
-def records_with(view: View, writer: Writer) -> set[int]:
+def records_with(view: View, writer: WriterFilter) -> set[int]:
     """Return the records with which changes of a writer came."""
     if not writer or view.claims is None or not has_shared(view):
         return set()
@@ -193,7 +193,7 @@ def maker_of(view: View, seq: int, key: str) -> RecordedBy:
     return RecordedBy(seq, actor or "")
 
 
-def written_by(view: View, seqs: Sequence[int], writer: Writer) -> tuple[set[str], dict[str, tuple[str, str]]]:
+def written_by(view: View, seqs: Sequence[int], writer: WriterFilter) -> tuple[set[str], dict[str, tuple[str, str]]]:
     """Return what a writer changed by these records, in the shape of ``changed_in``.
 
     Of a record that brought changes it is what those of the writer have claims on. Where the writer brought them, it is
@@ -219,7 +219,7 @@ def written_by(view: View, seqs: Sequence[int], writer: Writer) -> tuple[set[str
     return nodes, links
 
 
-def narrowed(view: View, changes: Mapping[int, Changes], writer: Writer) -> dict[int, Changes]:
+def narrowed(view: View, changes: Mapping[int, Changes], writer: WriterFilter) -> dict[int, Changes]:
     """Return what records changed, of those that brought changes only what the writer's changes say."""
     brought = bringers(view, changes) if writer else {}
     came = came_with(view, brought)
@@ -232,7 +232,7 @@ def narrowed(view: View, changes: Mapping[int, Changes], writer: Writer) -> dict
     return found
 
 
-def changes_by(view: View, seqs: Sequence[int], writer: Writer) -> dict[int, Changes]:
+def changes_by(view: View, seqs: Sequence[int], writer: WriterFilter) -> dict[int, Changes]:
     """Return what these records changed, in their order, as far as a writer wrote it. Raises: ``HistoryPruned``."""
     return narrowed(view, changes_of(view, seqs), writer)
 
@@ -246,7 +246,7 @@ def _members_before(was: Any, now: Any, claims: Iterable[Claim], name: str) -> l
     return [*kept, *(one for one in before if one in removed and one not in kept)]
 
 
-def _is_author(view: View, seq: int, writer: Writer) -> bool:
+def _is_author(view: View, seq: int, writer: WriterFilter) -> bool:
     rows = view.records([seq], ("actor", "session"))
     return bool(rows) and writer.wrote(rows[0][0] or "", rows[0][1] or "")
 
@@ -272,7 +272,7 @@ def _folded(index: ClaimIndex, seq: int, elements: Iterable[Node | Link]) -> Any
             fields[one.id] = {name: one.fields.get(name) for name in one.owners}
             former |= dict.fromkeys(former_ids(one), one.id) if FORMER_IDS in one.owners else {}
     edges = tuple({one for one in index.edges_named(ends) if one})
-    return index.folded(Subjects(frozenset(nodes), frozenset(), edges), seq, documents=Documents(fields, former))
+    return index.folded(Subjects(frozenset(nodes), frozenset(), edges), seq, documents=DocumentFacts(fields, former))
 
 
 def _stating(folded: Any, name: str) -> set[str]:

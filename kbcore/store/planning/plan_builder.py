@@ -30,7 +30,7 @@ from kbcore.model.graph import (
     OBJECT_FIELDS,
     Link,
     Node,
-    SourceFile,
+    SyncedFile,
     contested_note,
     is_contested_note,
     is_proposed_mark,
@@ -135,7 +135,7 @@ class PlanContext(msgspec.Struct, frozen=True):
     pruned: int = 0
     suspect: Callable[[Sequence[str]], Mapping[str, int]] = lambda _: {}
     """Returns those of these edges, by id, whose target has changed since they were last confirmed; with the seq."""
-    sources: Callable[[Sequence[str]], Sequence[SourceFile]] = lambda _: ()
+    sources: Callable[[Sequence[str]], Sequence[SyncedFile]] = lambda _: ()
     """Returns what is known of the files of these paths."""
     called: Callable[[str], str] = str
     """Returns what the client calls a type."""

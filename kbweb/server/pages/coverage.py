@@ -9,26 +9,26 @@ from kbcore.errors import InvalidQuery, Problem
 from kbcore.model.schema import ASPECTS
 from kbcore.pages.branch_report import read_last_record
 from kbcore.query import UNREAD, DataNames, Query, check, parse_each, parse_where
-from kbcore.query.coverage import Part, read_part
+from kbcore.query.coverage import RequirementPart, read_part
 from kbcore.query.coverage import State as MatrixState
 from kbcore.query.drawing import MAX_NODES
 from kbcore.query.matrix import MatrixRequest, check_matrix, read_matrix
 from kbcore.text.escaping import in_quotes
 from kbweb.contents import requirement_lines
-from kbweb.server.pages.page import Ask, Page, Table, root_of, schema_of
-from kbweb.server.reading import State, owners_of
+from kbweb.server.pages.page import Ask, ExportTable, HtmlPage, root_of, schema_of
+from kbweb.server.reading import BranchState, owners_of
 
 
-def overview(ask: Ask, state: State) -> Page:
+def overview(ask: Ask, state: BranchState) -> HtmlPage:
     """Return what there is, how far it is covered, and the last records."""
     found = ask.reader.summary(state).overview
     at, commit = read_last_record(state.view)
     values = {"overview": found, "branch": state.branch.name, "seq": state.seq, "at": at, "commit": commit}
     counts = [(one.type, status, count) for one in found.types for status, count in one.statuses]
-    return Page("overview", "Overview", values, Table(("type", "status", "entities"), counts))
+    return HtmlPage("overview", "Overview", values, ExportTable(("type", "status", "entities"), counts))
 
 
-def coverage(ask: Ask, state: State) -> Page:
+def coverage(ask: Ask, state: BranchState) -> HtmlPage:
     """Return how far requirements are covered, in groups."""
     counts, by_name = ask.reader.counts(state), ask.reader.groups(state)
     counted = [
@@ -36,19 +36,19 @@ def coverage(ask: Ask, state: State) -> Page:
         for by, groups in by_name.items()
         for group in groups
     ]
-    table = Table(("by", "group", "requirements", *ASPECTS, "failing"), counted)
+    table = ExportTable(("by", "group", "requirements", *ASPECTS, "failing"), counted)
     overview = {"requirements": counts.total, "retired": counts.retired}  # the rest would take a check of the branch
-    return Page("coverage", "Coverage", {"overview": overview, "groups": by_name}, table)
+    return HtmlPage("coverage", "Coverage", {"overview": overview, "groups": by_name}, table)
 
 
-def requirements(ask: Ask, state: State) -> Page:
+def requirements(ask: Ask, state: BranchState) -> HtmlPage:
     """Return the requirements with what specifies, verifies and implements each."""
     asked, view = ask.asked, state.view
     lacks = asked.many("lacks")
     for aspect in lacks:
         if aspect not in ASPECTS:
             raise InvalidQuery(f"{in_quotes(aspect)} is no aspect.", hint=f"Choose of {', '.join(ASPECTS)}.")
-    tag, part = asked.one("tag"), Part(lacks, bool(asked.one("holes")), asked.one("priority"))
+    tag, part = asked.one("tag"), RequirementPart(lacks, bool(asked.one("holes")), asked.one("priority"))
     of_tag = Query(tags=(tag,) if tag else ())
     rows, total = read_part(view.rows, None, of_tag, part, limit=ask.limit, offset=ask.offset)
     tags, priorities = ask.reader.choices(state)
@@ -61,7 +61,7 @@ def requirements(ask: Ask, state: State) -> Page:
         "priorities": priorities,
     }
     cells = [(one.id, one.title, one.priority, *(_aspect_text(one, aspect) for aspect in ASPECTS)) for one in rows]
-    return Page("requirements", "Requirements", values, Table(("id", "title", "priority", *ASPECTS), cells))
+    return HtmlPage("requirements", "Requirements", values, ExportTable(("id", "title", "priority", *ASPECTS), cells))
 
 
 def _aspect_text(one: Any, aspect: str) -> str:
@@ -70,7 +70,7 @@ def _aspect_text(one: Any, aspect: str) -> str:
     return ", ".join(getattr(one, aspect))
 
 
-def matrix(ask: Ask, state: State) -> Page:
+def matrix(ask: Ask, state: BranchState) -> HtmlPage:
     """Return which entities of a type lead to which ones of another, over a path of edges."""
     asked = ask.asked
     schema = schema_of(state)
@@ -78,7 +78,7 @@ def matrix(ask: Ask, state: State) -> Page:
     types, edges = sorted(schema.entities), sorted(schema.edges)
     values: dict[str, Any] = {"types": types, "edge_types": edges, "steps": steps, "matrix": None}
     if not steps:
-        return Page("matrix", "Matrix", values)
+        return HtmlPage("matrix", "Matrix", values)
     problems: list[Problem] = []
     conditions = parse_each("where", asked.many("where"), parse_where, UNREAD, problems)
     query = Query(
@@ -97,5 +97,5 @@ def matrix(ask: Ask, state: State) -> Page:
         (row.subject.id, row.subject.title, row.state, row.reason, ", ".join(one.id for one in row.ends), row.count)
         for row in found.rows
     ]
-    table = Table(("id", "title", "state", "reason", "leads_to", "count"), cells)
-    return Page("matrix", "Matrix", values | {"matrix": found, "total": found.shown}, table)
+    table = ExportTable(("id", "title", "state", "reason", "leads_to", "count"), cells)
+    return HtmlPage("matrix", "Matrix", values | {"matrix": found, "total": found.shown}, table)

@@ -14,14 +14,14 @@ from kbcore.query.former import with_present_ids
 from kbcore.query.subject import Subject, subject_of_node
 from kbcore.store.history.when import span_meant
 from kbcore.sync.searching import search
-from kbweb.server.pages.page import Ask, Page, Table, root_of, schema_of
-from kbweb.server.reading import State, owners_of
+from kbweb.server.pages.page import Ask, ExportTable, HtmlPage, root_of, schema_of
+from kbweb.server.reading import BranchState, owners_of
 
 SUGGESTED: Final = 12
 """Entities that are shown while one types."""
 
 
-def entities(ask: Ask, state: State) -> Page:
+def entities(ask: Ask, state: BranchState) -> HtmlPage:
     """Return the entities that a query finds, as ``kb query`` does."""
     asked, workspace = ask.asked, state.branch.workspace
     problems: list[Problem] = []
@@ -66,15 +66,15 @@ def entities(ask: Ask, state: State) -> Page:
         "types": sorted(schema.entities),
     }
     rows = [(one.id, one.type, one.title, one.status, one.owner, "yes" if one.proposed else "") for one in subjects]
-    table = Table(("id", "type", "title", "status", "owner", "proposed"), rows)
-    return Page("found", "Entities", values, table)
+    table = ExportTable(("id", "type", "title", "status", "owner", "proposed"), rows)
+    return HtmlPage("found", "Entities", values, table)
 
 
-def suggest(ask: Ask, state: State) -> Page:
+def suggest(ask: Ask, state: BranchState) -> HtmlPage:
     """Return the first entities that a search finds whose last word may be a beginning."""
     words = ask.asked.one("text")
     if not words:
-        return Page("suggest", "Search", {"found": [], "total": 0, "words": ""})
+        return HtmlPage("suggest", "Search", {"found": [], "total": 0, "words": ""})
     query = check(Query(text=words, limit=SUGGESTED), schema_of(state))
     query = msgspec.structs.replace(query, at=state.at)
     branch = state.branch
@@ -82,4 +82,4 @@ def suggest(ask: Ask, state: State) -> Page:
     exact = state.view.nodes([words])
     nodes = [*exact, *(node for node in found.entities if node.id != words)][:SUGGESTED]
     subjects = [subject_of_node(node) for node in nodes]
-    return Page("suggest", "Search", {"found": subjects, "total": max(found.total, len(nodes)), "words": words})
+    return HtmlPage("suggest", "Search", {"found": subjects, "total": max(found.total, len(nodes)), "words": words})

@@ -15,14 +15,14 @@ from kbcore.store.history.log import missing
 from kbcore.sync.searching import documents
 from kbweb.contents import Detail, entity_html
 from kbweb.links import id_in_path
-from kbweb.server.pages.page import Ask, Page, Table
-from kbweb.server.reading import State
+from kbweb.server.pages.page import Ask, ExportTable, HtmlPage
+from kbweb.server.reading import BranchState
 
 MAX_DEPTH: Final = 6
 """Steps around an entity."""
 
 
-def entity(ask: Ask, state: State) -> Page:
+def entity(ask: Ask, state: BranchState) -> HtmlPage:
     """Return one entity: its fields, text, edges, findings, history, and what is around it. Raises: ``NotFound``."""
     view, branch = state.view, state.branch
     named = id_in_path(ask.key)
@@ -48,7 +48,7 @@ def entity(ask: Ask, state: State) -> Page:
     edges = [
         (one.facts["from"], one.type, one.kind, one.facts["to"], "yes" if one.is_proposed else "") for one in page.edges
     ]
-    return Page("entity", key, values, Table(("from", "type", "kind", "to", "proposed"), edges), picture)
+    return HtmlPage("entity", key, values, ExportTable(("from", "type", "kind", "to", "proposed"), edges), picture)
 
 
 def _picture(around: Section, start: str, ask: Ask) -> tuple[str, str]:

@@ -10,11 +10,11 @@ from kbcore.rules import Severity
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 from kbweb.contents import by_rule
-from kbweb.server.pages.page import Ask, Page, Table
-from kbweb.server.reading import State
+from kbweb.server.pages.page import Ask, ExportTable, HtmlPage
+from kbweb.server.reading import BranchState
 
 
-def violations(ask: Ask, state: State) -> Page:
+def violations(ask: Ask, state: BranchState) -> HtmlPage:
     """Return what the rules find. Raises: ``InvalidQuery`` for a rule or a severity that does not exist."""
     summary = ask.reader.summary(state)
     rule, severity = ask.asked.one("rule"), ask.asked.one("severity")
@@ -39,10 +39,10 @@ def violations(ask: Ask, state: State) -> Page:
     }
     cells = [(one.rule, one.severity, one.id, one.message, one.hint, one.source, one.line or "") for one in rows]
     names = ("rule", "severity", "id", "message", "hint", "file", "line")
-    return Page("violations", "Violations", values, Table(names, cells))
+    return HtmlPage("violations", "Violations", values, ExportTable(names, cells))
 
 
-def conflicts(ask: Ask, state: State) -> Page:
+def conflicts(ask: Ask, state: BranchState) -> HtmlPage:
     """Return what changes state differently."""
     found = ask.reader.summary(state).conflicts
     rows = found[ask.offset : ask.offset + ask.limit]
@@ -52,4 +52,4 @@ def conflicts(ask: Ask, state: State) -> Page:
         for value in one.values
     ]
     values = {"conflicts": rows, "total": len(found)}
-    return Page("conflicts", "Conflicts", values, Table(("of", "field", "value", "by"), cells))
+    return HtmlPage("conflicts", "Conflicts", values, ExportTable(("of", "field", "value", "by"), cells))

@@ -16,34 +16,36 @@ from kbcore.model.state import Draft
 from kbcore.pages.activity import read_activity
 from kbcore.store import branches
 from kbcore.store.history.compare import differences_from
-from kbcore.store.history.log import Selection, log, operations_from, record_facts
+from kbcore.store.history.log import RecordFilter, log, operations_from, record_facts
 from kbcore.store.history.moment import meant
 from kbcore.store.history.shown import edge_change, entity_change
 from kbcore.store.history.undo import UndoOptions, revert
 from kbcore.store.history.when import is_seq
 from kbcore.text.escaping import in_quotes
 from kbweb.contents import ChangedField, changed_fields
-from kbweb.server.pages.page import MAX_OFFSET, Ask, Page, Table, point_of
-from kbweb.server.reading import State
+from kbweb.server.pages.page import MAX_OFFSET, Ask, ExportTable, HtmlPage, point_of
+from kbweb.server.reading import BranchState
 
 CHANGES: Final = 200
 """Changes of a record, or between two points, of one page."""
 
 
-def records(ask: Ask, state: State) -> Page:
+def records(ask: Ask, state: BranchState) -> HtmlPage:
     """Return the records, newest first, by who wrote them, when and about what."""
     asked, view = ask.asked, state.recorded
     since, until = (point_of(state.branch, asked.one(name)) for name in ("since", "until"))
-    selection = Selection(asked.one("actor"), asked.one("source"), asked.one("session"), since, until)
+    selection = RecordFilter(asked.one("actor"), asked.one("source"), asked.one("session"), since, until)
     before = asked.number("before", state.seq + 1, MAX_OFFSET)
     found = log(view, selection, id=asked.one("id"), limit=ask.limit + 1, before_seq=min(before, state.seq + 1))
     rows, more = found[: ask.limit], len(found) > ask.limit
     values = {"records": rows, "before": rows[-1]["seq"] if more else 0, "near": selection.near_actors(view)}
     names = ("seq", "at", "actor", "source", "session", "message", "commit")
-    return Page("records", "Records", values, Table(names, [[one.get(name, "") for name in names] for one in rows]))
+    return HtmlPage(
+        "records", "Records", values, ExportTable(names, [[one.get(name, "") for name in names] for one in rows])
+    )
 
 
-def record(ask: Ask, state: State) -> Page:
+def record(ask: Ask, state: BranchState) -> HtmlPage:
     """Return one record as a difference. Raises: ``NotFound``, ``HistoryPruned``."""
     seq = _seq(ask.key)
     facts = record_facts_of(state, seq)
@@ -57,22 +59,22 @@ def record(ask: Ask, state: State) -> Page:
         "after": read[-1][0] if len(read) == limit else 0,
         "last": state.seq,
     }
-    return Page("record", f"Record {seq}", values, _changes_table(operations))
+    return HtmlPage("record", f"Record {seq}", values, _changes_table(operations))
 
 
-def record_facts_of(state: State, seq: int) -> dict[str, Any]:
+def record_facts_of(state: BranchState, seq: int) -> dict[str, Any]:
     """Return the facts of a record. Raises: ``NotFound`` where there is none."""
     if not 1 <= seq <= state.head:
         raise NotFound(f"There is no record {seq}.", hint=f"The last one is {state.head}.")
     return record_facts(state.branch.store, state.recorded, seq)
 
 
-def changes(ask: Ask, state: State) -> Page:
+def changes(ask: Ask, state: BranchState) -> HtmlPage:
     """Return what differs between two points, a part at a time."""
     asked, view = ask.asked, state.recorded
     first, last = asked.one("from"), asked.one("to")
     if not first:
-        return Page("compare", "Changes", {})
+        return HtmlPage("compare", "Changes", {})
     low = meant(view, point_of(state.branch, first) or first).seq
     high = meant(view, point_of(state.branch, last) or last).seq if last else state.seq
     found: dict[str, Any] = {"from": low, "to": high, "entities": [], "edges": []}
@@ -86,16 +88,16 @@ def changes(ask: Ask, state: State) -> Page:
         "since": first,
         "after": read[-1][0] if len(read) == limit else 0,
     }
-    return Page("changes", "Changes", values, _changes_table([*found["entities"], *found["edges"]]))
+    return HtmlPage("changes", "Changes", values, _changes_table([*found["entities"], *found["edges"]]))
 
 
-def _changes_table(found: Sequence[Mapping[str, Any]]) -> Table:
+def _changes_table(found: Sequence[Mapping[str, Any]]) -> ExportTable:
     rows = [
         (one["change"], element_name(one), field.name, field.before, field.after)
         for one in found
         for field in changed_fields(one) or [ChangedField("", None, None)]
     ]
-    return Table(("change", "of", "field", "before", "after"), rows)
+    return ExportTable(("change", "of", "field", "before", "after"), rows)
 
 
 def element_name(one: Mapping[str, Any]) -> str:
@@ -108,15 +110,15 @@ def element_name(one: Mapping[str, Any]) -> str:
     return str(one["id"])
 
 
-def activity(ask: Ask, state: State) -> Page:
+def activity(ask: Ask, state: BranchState) -> HtmlPage:
     """Return who wrote how much, and when."""
     found, total = read_activity(state.recorded, state.seq, ask.limit, ask.offset)
     names = ("actor", "source", "records", "first_at", "last_at", "last_seq", "created", "updated", "deleted", "edges")
-    table = Table(names, [msgspec.structs.astuple(one) for one in found])
-    return Page("activity", "Activity", {"writers": found, "total": total}, table)
+    table = ExportTable(names, [msgspec.structs.astuple(one) for one in found])
+    return HtmlPage("activity", "Activity", {"writers": found, "total": total}, table)
 
 
-def preview(ask: Ask, state: State) -> Page:
+def preview(ask: Ask, state: BranchState) -> HtmlPage:
     """Return what the revert of a record would change; nothing is written. Raises: as ``revert``."""
     seq = _seq(ask.key)
     facts = record_facts_of(state, seq)
@@ -144,7 +146,7 @@ def preview(ask: Ask, state: State) -> Page:
         "fields_of": changed_fields,
         "warnings": [for_shell(one) for one in outcome.warnings],
     }
-    return Page("revert", f"Revert of record {seq}", values, _changes_table(operations))
+    return HtmlPage("revert", f"Revert of record {seq}", values, _changes_table(operations))
 
 
 def _seq(text: str) -> int:

@@ -11,8 +11,8 @@ from kbcore.model.schema import Schema
 from kbcore.store.history.when import When, point_in
 from kbcore.view.branch_definitions import schema_at
 from kbweb.links import ServerLinks
-from kbweb.server.asked import Asked
-from kbweb.server.reading import Branch, Reader, State
+from kbweb.server.asked import RequestValues
+from kbweb.server.reading import Branch, BranchState, Reader
 
 PAGE_ROWS: Final = 100
 MAX_EXPORT_ROWS: Final = 1_000_000
@@ -23,7 +23,7 @@ MAX_OFFSET: Final = 100_000_000
 class Ask(msgspec.Struct, frozen=True):
     """One request for a page. ``key`` is what its address names, ``limit`` how many rows are shown."""
 
-    asked: Asked
+    asked: RequestValues
     links: ServerLinks
     reader: Reader
     key: str = ""
@@ -35,25 +35,25 @@ class Ask(msgspec.Struct, frozen=True):
         return self.asked.number("offset", 0, MAX_OFFSET)
 
 
-class Table(msgspec.Struct, frozen=True):
+class ExportTable(msgspec.Struct, frozen=True):
     """The content of a page, as rows for an export. A row has a value for each name."""
 
     names: tuple[str, ...]
     rows: Sequence[Sequence[Any]]
 
 
-class Page(msgspec.Struct, frozen=True):
+class HtmlPage(msgspec.Struct, frozen=True):
     """The content of a page: a template with its values, a title, and the same as a table where there is one."""
 
     template: str
     title: str
     values: dict[str, Any]
-    table: Table | None = None
+    table: ExportTable | None = None
     picture: str = ""
     """An SVG that can be exported."""
 
 
-PageOf = Callable[[Ask, State], Page]
+PageOf = Callable[[Ask, BranchState], HtmlPage]
 
 
 def point_of(branch: Branch, text: str) -> When | None:
@@ -61,13 +61,13 @@ def point_of(branch: Branch, text: str) -> When | None:
     return point_in(branch.workspace, branch.name, text, is_local=True) if text else None
 
 
-def schema_of(state: State) -> Schema:
+def schema_of(state: BranchState) -> Schema:
     """Return the types of entities and edges of a state."""
     declared = state.branch.workspace.schema
     return schema_at(state.recorded.rows, declared, state.at) if state.at is not None else state.view.schema(declared)
 
 
-def root_of(state: State) -> str:
+def root_of(state: BranchState) -> str:
     """Return the folder of the worktree, "" where there is none."""
     repo = state.branch.workspace.repo
     return str(repo.worktree) if repo.has_worktree else ""

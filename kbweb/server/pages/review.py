@@ -12,9 +12,9 @@ from kbcore.model.proposals import DELETED, ELEMENT
 from kbcore.store.review import Proposal, ProposalFilter, check_types, find_proposals, with_present_names
 from kbcore.view.view import View
 from kbweb.contents import changed_fields
-from kbweb.server.asked import Asked
-from kbweb.server.pages.page import MAX_OFFSET, Ask, Page, Table, schema_of
-from kbweb.server.reading import State
+from kbweb.server.asked import RequestValues
+from kbweb.server.pages.page import MAX_OFFSET, Ask, ExportTable, HtmlPage, schema_of
+from kbweb.server.reading import BranchState
 
 FILTERS: Final = ("actor", "session", "type", "record", "id")
 """The filters of proposals that a request may name."""
@@ -27,7 +27,7 @@ class _Group(msgspec.Struct, frozen=True):
     operations: list[dict[str, Any]]
 
 
-def wanted_by(view: View, asked: Asked) -> ProposalFilter:
+def wanted_by(view: View, asked: RequestValues) -> ProposalFilter:
     """Return which proposals a request means.
 
     Raises: ``InvalidQuery`` for a seq that is none; ``NotFound`` for an id that no entity or edge has.
@@ -42,7 +42,7 @@ def name_of(one: Proposal) -> str:
     return hashlib.sha256(f"{one.id}\n{one.field}".encode()).hexdigest()[:32]
 
 
-def review(ask: Ask, state: State) -> Page:
+def review(ask: Ask, state: BranchState) -> HtmlPage:
     """Return what is proposed, by actor and record. Raises: as ``wanted_by`` and ``check_types``."""
     all_of = find_proposals(state.view)
     wanted = wanted_by(state.view, ask.asked)
@@ -67,7 +67,7 @@ def review(ask: Ask, state: State) -> Page:
         for one in rows
     ]
     names = ("by", "source", "session", "seq", "of", "field", "now", "proposed", "change")
-    return Page("review", "Review", values, Table(names, cells))
+    return HtmlPage("review", "Review", values, ExportTable(names, cells))
 
 
 def _group(found: list[Proposal]) -> _Group:

@@ -23,10 +23,10 @@ from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.view.cache_files import TEXT
 from kbweb.links import ServerLinks
 from kbweb.server import exports
-from kbweb.server.asked import Asked
+from kbweb.server.asked import RequestValues
 from kbweb.server.pages.entities import entities
-from kbweb.server.pages.page import Ask, Page, Table
-from kbweb.server.reading import Place, Reader
+from kbweb.server.pages.page import Ask, ExportTable, HtmlPage
+from kbweb.server.reading import Reader, ReadTarget
 from tests.support.processes.cli import environment, program, write
 from tests.support.processes.explorer import Explorer
 from tests.support.repository.places import STORES_NAME
@@ -218,7 +218,7 @@ def test_entities_are_those_of_kb_query(explorer, query, ids):
 
 def test_owners_of_files_are_seen_by_conditions_and_the_summary_is_read_once_for_the_same_file(project):
     project.sync({"CODEOWNERS": "* @all\n", "docs/requirements/a.md": req("REQ-1")})
-    reader = Reader(Place(project.root, None, project.machine, AUTHOR))
+    reader = Reader(ReadTarget(project.root, None, project.machine, AUTHOR))
     with closing(reader):
         first = reader.read("", reader.summary)
         assert [group.name for group in reader.read("", reader.groups)["owner"]] == ["@all"]
@@ -236,13 +236,13 @@ def test_owners_of_files_are_seen_by_conditions_and_the_summary_is_read_once_for
 def test_the_text_index_is_made_before_anybody_searches(project):
     project.sync({"docs/requirements/a.md": req("REQ-1")})
     file = project.workspace().folders.cache_of("main") / TEXT
-    reader = Reader(Place(project.root, None, project.machine, AUTHOR))
+    reader = Reader(ReadTarget(project.root, None, project.machine, AUTHOR))
     with closing(reader):
         assert not file.exists()
         reader.warm()
         reader.threads.shutdown()
         made = file.stat()
-        found = reader.read("", lambda state: entities(Ask(Asked("text=req"), ServerLinks({}), reader), state))
+        found = reader.read("", lambda state: entities(Ask(RequestValues("text=req"), ServerLinks({}), reader), state))
         assert [one.id for one in found.values["found"]] == ["REQ-1"]
         assert file.stat().st_ino == made.st_ino
 
@@ -400,8 +400,8 @@ def test_an_export_of_too_many_rows_is_refused_not_cut(monkeypatch):
     monkeypatch.setattr(exports, "MAX_EXPORT_ROWS", 2)
     rows = [("a",), ("b",), ("c",)]
     with pytest.raises(LimitExceeded, match="more than 2 rows"):
-        exports.exported(Page("x", "X", {}, Table(("id",), rows)), "csv")
-    assert exports.exported(Page("x", "X", {}, Table(("id",), rows[:2])), "csv") == b"id\na\nb\n"
+        exports.exported(HtmlPage("x", "X", {}, ExportTable(("id",), rows)), "csv")
+    assert exports.exported(HtmlPage("x", "X", {}, ExportTable(("id",), rows[:2])), "csv") == b"id\na\nb\n"
 
 
 def test_the_warnings_of_a_revert_name_commands_as_they_are_typed(models, tmp_path):

@@ -8,17 +8,19 @@ from typing import Any
 
 import pytest
 
-from kbcore.dml.agent_loop import Done, Failed, Output, Services, Task, run_task
-from kbcore.dml.memory import ROOT, Memory
+from kbcore.dml.agent_loop import Failed, Services, Task, TaskOutput, TaskResult, run_task
+from kbcore.dml.memory import ROOT, MessageTree
 from kbcore.dml.model import Message, ToolCall, ToolSpec
 from tests.support.dml.scripts import GIVES_UP, Script, Step, call, does, done, finish, says, store
 
 TOOL = ToolSpec("look", "Look.", {"type": "object"})
 
 
-def ended(outputs: Sequence[Output], *steps: Step, rounds: int = 50) -> tuple[Done | Failed, Script, list[Message]]:
+def ended(
+    outputs: Sequence[TaskOutput], *steps: Step, rounds: int = 50
+) -> tuple[TaskResult | Failed, Script, list[Message]]:
     """Run a task with these turns; return how it ended, the model, and the conversation."""
-    memory, model = Memory(), Script(*steps)
+    memory, model = MessageTree(), Script(*steps)
 
     async def call_tool(called: ToolCall, node: int) -> str:
         assert memory.conversation(node)[-1].text == "The tool has not ended yet."
@@ -31,15 +33,15 @@ def ended(outputs: Sequence[Output], *steps: Step, rounds: int = 50) -> tuple[Do
     return found, model, memory.conversation(node)
 
 
-X = Output("X", "any")
+X = TaskOutput("X", "any")
 
 
 def test_a_finish_without_an_output_is_reminded_of_once_and_then_fails_the_task() -> None:
-    found, model, messages = ended([X, Output("Y", "any")], done(Y=1), done())
+    found, model, messages = ended([X, TaskOutput("Y", "any")], done(Y=1), done())
     assert found == Failed("the model finished it without X")
     assert messages[-3].text == "Store `X` with `set_result`, then call `finish` again.", messages
     assert len(model.asked) == 2
-    assert ended([X], done(), done(X=3))[0] == Done((3,))
+    assert ended([X], done(), done(X=3))[0] == TaskResult((3,))
 
 
 @pytest.mark.parametrize(("kind", "good", "bad"), [
@@ -49,18 +51,18 @@ def test_a_finish_without_an_output_is_reminded_of_once_and_then_fails_the_task(
     ("list(list(integer))", [[1], []], [1]), ("list(any)", [1, None, "x"], {"a": 1}), ("list(object)", [{}], [[]]),
 ])  # fmt: skip
 def test_an_output_of_another_type_is_told_to_the_model_which_may_try_again(kind: str, good: Any, bad: Any) -> None:
-    found, model, _ = ended([Output("X", kind)], does(store("X", bad)), does(store("X", good)), does(finish()))
-    assert found == Done((good,))
+    found, model, _ = ended([TaskOutput("X", kind)], does(store("X", bad)), does(store("X", good)), does(finish()))
+    assert found == TaskResult((good,))
     assert model.asked[1][-1].text.startswith(f"`X` is to be of the type {kind}; ")
     assert model.asked[1][-1].text.endswith(" is not. Store it again.")
     assert model.asked[2][-1].text == "ok"
-    found, _, _ = ended([Output("X", kind)], does(store("X", bad), finish()), done(X=good))
-    assert found == Done((good,))
+    found, _, _ = ended([TaskOutput("X", kind)], does(store("X", bad), finish()), done(X=good))
+    assert found == TaskResult((good,))
 
 
 def test_a_turn_without_a_call_gets_a_reminder_and_counts() -> None:
     found, model, messages = ended([], says("hello"), says(""), done(), rounds=3)
-    assert found == Done(())
+    assert found == TaskResult(())
     assert model.asked[1][-2:] == [Message("assistant", "hello"), messages[2]]
     assert messages[2].text.startswith("The task has not ended. Go on, or call `finish`")
     assert ended([], *[says("x")] * 3, rounds=3)[0] == Failed("it took 3 turns of the model, the most that a task may")
@@ -83,18 +85,18 @@ def test_calls_that_cannot_be_done_say_why() -> None:
         (call("look", a=1), "looked at {'a': 1}"),
     ]
     found, model, _ = ended(
-        [X, Output("Y", "any")],
+        [X, TaskOutput("Y", "any")],
         does(*(one for one, _ in calls)),
         does(store("X", 1), store("Y", 2), store("X", 3), finish()),
     )
-    assert found == Done((3, 2))
+    assert found == TaskResult((3, 2))
     assert [one.text for one in model.asked[1] if one.role == "tool"] == [told for _, told in calls]
     found, model, _ = ended([], does(store("X", 1)), done())
     assert model.asked[1][-1].text == "The task has no outputs."
 
 
 def test_the_last_finish_of_a_turn_counts_and_other_calls_of_it_too() -> None:
-    assert ended([X], does(finish(), store("X", 1)))[0] == Done((1,))
+    assert ended([X], does(finish(), store("X", 1)))[0] == TaskResult((1,))
     assert ended([X], does(store("X", 1), finish(), finish(success=False)))[0] == Failed("the model gave it up")
     assert ended([], GIVES_UP)[0] == Failed("the model gave it up")
     _, model, messages = ended([], says("text", call("look"), call("look"), finish()))
@@ -103,7 +105,7 @@ def test_the_last_finish_of_a_turn_counts_and_other_calls_of_it_too() -> None:
 
 
 def test_the_tools_that_a_model_is_offered_have_a_schema() -> None:
-    _, model, _ = ended([Output("X", "list(integer)")], GIVES_UP)
+    _, model, _ = ended([TaskOutput("X", "list(integer)")], GIVES_UP)
     assert model.tool_names(0) == ["look", "finish", "set_result"]
     assert model.offered[0][2].parameters["properties"] == {
         "variable": {"type": "string", "enum": ["X"]}, "value": {"type": "array", "items": {"type": "integer"}},
@@ -122,5 +124,5 @@ def nested(times: int) -> Any:
 @pytest.mark.parametrize("bad", [nested(300), float("nan"), float("inf"), {"a": nested(300)}])
 def test_a_value_that_no_term_can_have_is_answered_with_the_reason(bad: Any) -> None:
     found, model, _ = ended([X], does(store("X", bad)), does(call("look", at=bad)), done(X=1))
-    assert found == Done((1,))
+    assert found == TaskResult((1,))
     assert [asked[-1].text[:29] for asked in model.asked[1:]] == ["The arguments cannot be read:"] * 2

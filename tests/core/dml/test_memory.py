@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.dml.memory import ROOT, Memory
+from kbcore.dml.memory import ROOT, MessageTree
 from kbcore.dml.model import Message
 
 
@@ -13,7 +13,7 @@ from kbcore.dml.model import Message
 def test_a_conversation_is_the_path_from_the_root_whatever_is_added_elsewhere(
     added: list[tuple[int, list[str]]],
 ) -> None:
-    memory = Memory()
+    memory = MessageTree()
     nodes: list[tuple[int, list[Message]]] = [(ROOT, [])]
     for number, (at, roles) in enumerate(added):
         node, path = nodes[at % len(nodes)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kbcore.dml.program import Call, Param, Program, call_of
+from kbcore.dml.program import Param, Program, RunArguments, call_of
 from kbcore.errors import ProgramFailed
 from kbcore.limits import MAX_PROGRAM_VALUE_CHARS
 from tests.support.dml.runs import ran
@@ -38,7 +38,7 @@ TAKEN: list[tuple[Program, dict[str, Any], list[Any], tuple[Any, ...]]] = [
 def test_values_are_taken_by_name_or_by_position(
     program: Program, params: dict[str, Any], args: list[Any], arguments: tuple[Any, ...]
 ) -> None:
-    assert call_of(program, params, args) == Call(arguments, params)
+    assert call_of(program, params, args) == RunArguments(arguments, params)
 
 
 REFUSED: list[tuple[Program, dict[str, Any], list[Any], str]] = [

@@ -27,8 +27,8 @@ from kbcore.query.empty_result import filters_of, unknown_ids
 from kbcore.store.answers import EdgeCounts, summarize_at
 from kbcore.store.history.authorship import authorship
 from kbcore.store.history.compare import count_differences, diff, differences_from
-from kbcore.store.history.log import Selection, count_operations, log, missing, operations_from
-from kbcore.store.history.touched import Touched, touched
+from kbcore.store.history.log import RecordFilter, count_operations, log, missing, operations_from
+from kbcore.store.history.touched import TouchedElement, touched
 from kbcore.store.write_request import Author
 from kbcore.sync.active_extractors import wanted
 from kbcore.sync.overlay import WorktreeFiles
@@ -111,7 +111,7 @@ def test_a_rename_counts_as_one_in_its_answer_and_in_the_history(filled: Project
     summary = {"created": 0, "updated": 0, "deleted": 0, "renamed": 1, "edges": 0}
     assert log(view, limit=1)[0]["summary"] == summary
     assert summarize_at(view, 3).renamed == outcome.renamed
-    assert touched(view, [3], limit=9)[3] == [Touched("renamed", "REQ-7", was="REQ-1")]
+    assert touched(view, [3], limit=9)[3] == [TouchedElement("renamed", "REQ-7", was="REQ-1")]
     assert count_operations(view, 3) == len([*operations_from(view, 3, 0, at_once=2)])
     for low, high in ((2, 3), (3, 2), (1, 3)):
         found = diff(view, low, high)
@@ -132,7 +132,7 @@ def test_a_diff_of_one_actor_has_what_this_actor_changed_under_earlier_ids(fille
             edge = EDGE | {"from": id_, "confidence": 0.75}
             filled.apply(author=Author("bob", "cli", "kb/test"), entities=[{"id": id_, "owner": "o"}], edges=[edge])
         renamed(filled, old, new)
-    last, selection = filled.seq(), Selection(actor="bob")
+    last, selection = filled.seq(), RecordFilter(actor="bob")
     for low, high, shown in ((first, last, "REQ-8"), (last, first, "REQ-1")):
         found = diff(filled.view(), low, high, changed_by=selection)
         assert [one["id"] for one in found["entities"]] == [shown]

@@ -20,7 +20,7 @@ from kbcore.fleet.across import Asker
 from kbcore.fleet.asking import CheckQuestion, CoverageQuestion
 from kbcore.fleet.local import Answer
 from kbcore.fleet.place import FolderPlace
-from kbcore.fleet.reading import Selection
+from kbcore.fleet.reading import FleetSelection
 from kbcore.ids import OTHER_REPO, in_other_repo
 from kbcore.model.schema import CORE
 from kbcore.query import Query, coverage, subject
@@ -93,7 +93,7 @@ def both(tmp_path_factory):
 
 def test_impact_is_that_of_one_store_with_everything(both):
     place, view = both
-    heads = reading.find(place, Selection()).heads
+    heads = reading.find(place, FleetSelection()).heads
     is_elsewhere = False
     for repo in REPOS:
         for id_ in IDS[::2]:
@@ -112,7 +112,7 @@ def test_impact_is_that_of_one_store_with_everything(both):
 
 def test_coverage_is_that_of_one_store_with_everything(both):
     place, view = both
-    heads = reading.find(place, Selection()).heads
+    heads = reading.find(place, FleetSelection()).heads
     answers = [*local.ask(place, heads, CoverageQuestion(Query(type="req")), MACHINE, USER)]
     counted, failures = across.find_others(place, heads, ASKER)
     found = [counted(one) for one in answers]
@@ -132,7 +132,7 @@ def test_coverage_is_that_of_one_store_with_everything(both):
 
 def test_rules_take_what_is_elsewhere_for_there(both):
     place, view = both
-    heads = reading.find(place, Selection()).heads
+    heads = reading.find(place, FleetSelection()).heads
     elsewhere = across.find_elsewhere(place, heads, ASKER)
     answers = [*local.ask(place, heads, CheckQuestion(("unresolved-reference",), elsewhere), MACHINE, USER)]
     assert [one.value["violations"] for one in answers] == [[]] * len(REPOS)
@@ -161,7 +161,7 @@ def add(tmp_path, place, name, files, *, config='{"fleet": {"place": "../place"}
 
 
 def violations(place, *, repos=(), rule="unresolved-reference"):
-    heads = reading.find(place, Selection(repos)).heads
+    heads = reading.find(place, FleetSelection(repos)).heads
     elsewhere = across.find_elsewhere(place, heads, ASKER)
     answers = [*local.ask(place, heads, CheckQuestion((rule,), elsewhere), MACHINE, USER)]
     return {
@@ -204,7 +204,7 @@ def test_a_repository_that_cannot_be_read_leaves_nothing_dangling(tmp_path, plac
     for one in (tmp_path / "place").glob("heads/repo=acme%2Fold/*.json"):
         one.write_bytes(b"{")
     assert violations(place, repos=("acme/web",)) == set()
-    heads = reading.find(place, Selection()).heads
+    heads = reading.find(place, FleetSelection()).heads
     found = across.affected(place, heads, ("acme/web", "REQ-1"), ASKER)
     assert [one.repo for one in found.failures] == ["acme/api"]
     with pytest.raises(StorageError, match="is missing"):
@@ -222,12 +222,12 @@ def test_an_edge_counts_whichever_repository_states_it(tmp_path, place):
     assert {row[2] for row in violations(place, rule="must-coverage")} == {
         "REQ-1 has priority must, but no scenario (no edge specified_by)."
     }
-    heads = reading.find(place, Selection(("acme/api",))).heads
+    heads = reading.find(place, FleetSelection(("acme/api",))).heads
     answers = [*local.ask(place, heads, CoverageQuestion(Query(type="req")), MACHINE, USER)]
-    counted, _ = across.find_others(place, reading.find(place, Selection()).heads, ASKER)
+    counted, _ = across.find_others(place, reading.find(place, FleetSelection()).heads, ASKER)
     [one] = map(counted, answers)
     assert one.value["requirements"][0]["verified"] == ["acme/tests:T-1"]
-    heads = reading.find(place, Selection()).heads
+    heads = reading.find(place, FleetSelection()).heads
     statement = "select repo, type, kind, from_repo, from_id, to_id, is_resolved from across"
     assert local.sql(place, heads, statement, 9, asked_by=(MACHINE, USER)).rows == [
         ("acme/tests", "verified_by", None, "acme/api", "REQ-1", "T-1", True)
@@ -252,7 +252,7 @@ def test_a_link_without_a_type_means_what_the_schema_of_its_repository_says(tmp_
         "docs/requirements/2.md": req("G-2", type="gadget", links="[acme/api:REQ-1]"),
     }
     add(tmp_path, place, "acme/gadgets", files).close()
-    heads = reading.find(place, Selection()).heads
+    heads = reading.find(place, FleetSelection()).heads
     statement = "select type, kind, from_repo, from_id, to_repo, to_id from across order by all"
     assert local.sql(place, heads, statement, 9, asked_by=(MACHINE, USER)).rows == [
         ("checked_by", None, "acme/api", "REQ-1", "acme/gadgets", "G-2"),
@@ -285,7 +285,7 @@ def test_what_is_only_proposed_elsewhere_covers_nothing(tmp_path, place):
     )
     project.sync({"docs/requirements/1.md": None})  # the edge is left, and names an entity of the other repository
     exported(project, place, "acme/tests")
-    heads = reading.find(place, Selection()).heads
+    heads = reading.find(place, FleetSelection()).heads
     assert {row[:3] for row in violations(place, rule="must-coverage")} == {
         ("acme/api", "REQ-1", "REQ-1 has priority must, but no test (no edge verified_by).")
     }
@@ -322,7 +322,7 @@ def test_the_name_of_the_own_repository_before_an_id_is_reported(tmp_path, place
     assert [row.values for row in run(project, "must-coverage")] == [("specified_by",), ("verified_by",)]
     project.close()
     assert {row[:3] for row in violations(place)} == {("acme/api", "REQ-2", one) for one in said}
-    heads = reading.find(place, Selection()).heads
+    heads = reading.find(place, FleetSelection()).heads
     rows = across.affected(place, heads, ("acme/api", "REQ-1"), ASKER).rows
     assert {(row["repo"], row["id"]) for row in rows} == {("acme/web", "REQ-1")}
 
@@ -333,7 +333,7 @@ def test_a_repository_whose_settings_are_missing_is_named_and_edges_of_others_ar
     add(tmp_path, place, "acme/web", {"docs/requirements/1.md": req("REQ-1", depends_on="acme/api:REQ-1")}).close()
     for one in (tmp_path / "place").glob("settings/repo=acme%2Fold/*/*"):
         one.unlink()
-    found = across.affected(place, reading.find(place, Selection()).heads, ("acme/api", "REQ-1"), ASKER)
+    found = across.affected(place, reading.find(place, FleetSelection()).heads, ("acme/api", "REQ-1"), ASKER)
     assert [row["repo"] for row in found.rows] == ["acme/web"]
     assert [one.repo for one in found.failures] == ["acme/old"]
 
@@ -343,10 +343,10 @@ def test_of_several_branches_the_default_one_is_followed(tmp_path, place):
     project.sync({"docs/requirements/2.md": req("REQ-2", depends_on="REQ-1")})
     exported(project, place, "acme/api", "next", is_default=False)
     project.close()
-    heads = reading.find(place, Selection((), "*")).heads
+    heads = reading.find(place, FleetSelection((), "*")).heads
     assert len(heads) == 2
     assert across.affected(place, heads, ("acme/api", "REQ-1"), ASKER).rows == []
-    heads = reading.find(place, Selection((), "next")).heads
+    heads = reading.find(place, FleetSelection((), "next")).heads
     [row] = across.affected(place, heads, ("acme/api", "REQ-1"), ASKER).rows
     assert (row["repo"], row["id"], row["part"]) == ("acme/api", "REQ-2", "direct")
 
@@ -357,7 +357,7 @@ def test_impact_is_as_of_a_time(tmp_path, place):
     project.sync({"docs/requirements/2.md": req("REQ-2", depends_on="REQ-1")})
     exported(project, place, "acme/api")
     project.close()
-    heads = reading.find(place, Selection()).heads
+    heads = reading.find(place, FleetSelection()).heads
     assert len(across.affected(place, heads, ("acme/api", "REQ-1"), ASKER).rows) == 1
     before = msgspec.structs.replace(ASKER, before=_after(instant))
     assert across.affected(place, heads, ("acme/api", "REQ-1"), before).rows == []

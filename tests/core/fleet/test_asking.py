@@ -14,7 +14,7 @@ from kbcore.fleet.asking import CheckQuestion, RowsQuestion
 from kbcore.fleet.local import Answer
 from kbcore.fleet.place import FolderPlace
 from kbcore.fleet.ray_engine import RayOptions
-from kbcore.fleet.reading import Failure, Selection
+from kbcore.fleet.reading import FleetSelection, UnreadRepository
 from kbcore.query import Query
 from kbcore.rules import RULES
 from kbcore.store.pool import Machine
@@ -51,7 +51,7 @@ def fleet(tmp_path_factory):
 def asked(fleet, question):
     """Return what ``local`` answers, by repository and branch; the damaged ones have no answer."""
     found = list(local.ask(fleet.place, fleet.heads(), question, MACHINE, USER))
-    assert {one.repo for one in found if isinstance(one, Failure)} == fleet.damaged
+    assert {one.repo for one in found if isinstance(one, UnreadRepository)} == fleet.damaged
     return {(one.repo, one.branch): one.value for one in found if isinstance(one, Answer)}
 
 
@@ -168,9 +168,9 @@ def test_a_repository_that_cannot_be_read_is_named_and_the_others_are_asked(proj
     of_c = head.decode(paths["c"].read_bytes(), "c")
     paths["c"].write_bytes(head.encode(msgspec.structs.replace(of_c, format=9)))
     paths["d"].write_bytes(b"{")
-    found = reading.find(place, Selection())
+    found = reading.find(place, FleetSelection())
     answers = list(local.ask(place, found.heads, CheckQuestion(), MACHINE, USER))
-    failed = [*found.failures, *(one for one in answers if isinstance(one, Failure))]
+    failed = [*found.failures, *(one for one in answers if isinstance(one, UnreadRepository))]
     assert [one.repo for one in answers if isinstance(one, Answer)] == ["a", "e"]
     assert {one.repo: one.code for one in failed} == {
         "b": "storage_error",
@@ -190,7 +190,7 @@ def test_a_selection_means_the_default_branch_unless_one_is_named(project, tmp_p
     exported(project, place, "acme/b", "release", is_default=False)
 
     def meant(**selected):
-        return [(one.repo, one.branch) for one in reading.find(place, Selection(**selected)).heads]
+        return [(one.repo, one.branch) for one in reading.find(place, FleetSelection(**selected)).heads]
 
     assert meant() == [("acme/a", "main"), ("acme/b", "release")]
     assert meant(branch="*") == [("acme/a", "feature/x"), ("acme/a", "main"), ("acme/b", "release")]
@@ -206,10 +206,10 @@ def test_no_other_branch_is_asked_in_the_place_of_a_damaged_default_one(project,
         exported(project, place, name, "next", is_default=False)
     for name, branch in (("acme/a", "main"), ("acme/b", "next")):
         (tmp_path / "place" / head.head_path(name, branch)).write_bytes(b"{")
-    found = reading.find(place, Selection())
+    found = reading.find(place, FleetSelection())
     assert [(one.repo, one.branch) for one in found.heads] == [("acme/b", "main")]
     assert [(one.repo, one.branch) for one in found.failures] == [("acme/a", "main")]
-    found = reading.find(place, Selection(branch="*"))
+    found = reading.find(place, FleetSelection(branch="*"))
     assert [(one.repo, one.branch) for one in found.failures] == [("acme/a", "main"), ("acme/b", "next")]
 
 
@@ -217,7 +217,7 @@ def test_a_repository_without_a_record_has_nothing_at_any_time(project, tmp_path
     place = FolderPlace(NoSyncFs(), SystemClock(), tmp_path / "place")
     exported(project, place, "acme/new")
     question = RowsQuestion(Query(), "2026-01-01")
-    [found] = local.ask(place, reading.find(place, Selection()).heads, question, MACHINE, USER)
+    [found] = local.ask(place, reading.find(place, FleetSelection()).heads, question, MACHINE, USER)
     assert found.value["total"] == 0
 
 
@@ -241,7 +241,7 @@ def test_edges_across_repositories_are_resolved_where_both_ends_are_there(tmp_pa
         project.sync(content)
         exported(project, place, name)
         project.close()
-    heads = reading.find(place, Selection()).heads
+    heads = reading.find(place, FleetSelection()).heads
     cells = "repo, type, from_repo, from_id, to_repo, to_id, is_resolved"
     found = local.sql(place, heads, f"select {cells} from across order by all", 100, asked_by=(MACHINE, USER))
     assert found.rows == [

@@ -22,7 +22,7 @@ from kbcore.fleet.asking import RowsQuestion
 from kbcore.fleet.local import Answer
 from kbcore.fleet.place import FolderPlace
 from kbcore.fleet.ray_engine import RayOptions
-from kbcore.fleet.reading import Failure, Selection
+from kbcore.fleet.reading import FleetSelection, UnreadRepository
 from kbcore.limits import MIB
 from kbcore.query import Query
 from kbcore.storage.fs import RealFs
@@ -79,7 +79,7 @@ def place(project, tmp_path):
 
 
 def heads_in(place):
-    return reading.find(place, Selection()).heads
+    return reading.find(place, FleetSelection()).heads
 
 
 def here(place):
@@ -101,7 +101,7 @@ def test_only_a_repository_that_always_kills_its_worker_has_no_answer(engine, pl
     killing = KillingPlace(tmp_path / "place", "c", once=False)
     found = list(engine.ask(killing, heads_in(place), QUESTION, USER))
     assert names_of(found, Answer) == ["a", "b", "d", "e", "f"]
-    [failure] = [one for one in found if isinstance(one, Failure)]
+    [failure] = [one for one in found if isinstance(one, UnreadRepository)]
     assert (failure.repo, failure.code) == ("c", "workers_unavailable")
     assert "3 times" in failure.message
     assert failure.hint
@@ -121,10 +121,10 @@ def test_damaged_parts_are_answered_as_by_this_process(engine, place, tmp_path):
     flip_a_bit(folder, "c")
     newer = msgspec.structs.replace(kept["d"], format=head.FORMAT + 1)
     (folder / head.head_path("d", "main")).write_bytes(head.encode(newer))
-    assert [one.code for one in reading.find(place, Selection()).failures] == ["format_too_new"]
+    assert [one.code for one in reading.find(place, FleetSelection()).failures] == ["format_too_new"]
     found = list(engine.ask(place, heads_in(place), QUESTION, USER))
     assert found == here(place)
-    assert names_of(found, Failure) == ["a", "b", "c"]
+    assert names_of(found, UnreadRepository) == ["a", "b", "c"]
 
 
 def test_a_repository_that_goes_away_after_its_head_was_read_is_named(engine, place, tmp_path):
@@ -133,7 +133,7 @@ def test_a_repository_that_goes_away_after_its_head_was_read_is_named(engine, pl
         shutil.rmtree(kind / "repo=e")
     (tmp_path / "place" / head.head_path("e", "main")).unlink()
     found = list(engine.ask(place, heads, QUESTION, USER))
-    assert names_of(found, Failure) == ["e"]
+    assert names_of(found, UnreadRepository) == ["e"]
     assert names_of(found, Answer) == ["a", "b", "c", "d", "f"]
 
 

@@ -25,7 +25,7 @@ MACHINE, USER = Machine(NoSyncFs(), SystemClock(), git_env()), UserSettings()
 
 
 def ids(place, *repos):
-    found = reading.find(place, reading.Selection(repos))
+    found = reading.find(place, reading.FleetSelection(repos))
     assert not found.failures
     [answer] = local.ask(place, found.heads, RowsQuestion(Query(type="req")), MACHINE, USER)
     return [row["id"] for row in answer.value["rows"]]
@@ -65,7 +65,7 @@ def test_a_bucket_that_is_not_there_is_named_and_not_made(project, s3):
             export(project, UrlPlace(url))
         assert "Make the bucket first" in refused.value.remedy
         with pytest.raises(StorageError, match="s3://no-such-bucket"):
-            reading.find(UrlPlace(url), reading.Selection())
+            reading.find(UrlPlace(url), reading.FleetSelection())
     with pytest.raises(InvalidQuery, match="names no bucket"):
         UrlPlace("s3://")
 
@@ -88,7 +88,7 @@ def test_who_may_only_read_learns_that_and_can_ask(project, s3, monkeypatch):
 def test_a_wrong_key_is_named_and_its_secret_is_not(project, s3, monkeypatch):
     project.sync({"docs/requirements/1.md": req("REQ-1")})
     s3.check_rights_after(0)
-    for act in (lambda: export(project, UrlPlace(URL)), lambda: reading.find(UrlPlace(URL), reading.Selection())):
+    for act in (lambda: export(project, UrlPlace(URL)), lambda: reading.find(UrlPlace(URL), reading.FleetSelection())):
         with pytest.raises(StorageError, match=URL) as refused:
             act()
         shown = f"{refused.value.message} {refused.value.remedy} {refused.value.__cause__!r}"
@@ -132,7 +132,7 @@ def test_a_connection_that_breaks_leaves_the_head_before(project, s3, monkeypatc
 def test_a_server_that_is_not_there_is_named(s3, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     with pytest.raises(StorageError, match=URL) as refused:
-        reading.find(UrlPlace(URL), reading.Selection())
+        reading.find(UrlPlace(URL), reading.FleetSelection())
     assert "reachable" in refused.value.remedy
 
 

@@ -63,7 +63,9 @@ def test_upsert_for_each_row_has_its_where_and_its_metadata() -> None:
     match tree.upserts:
         case (
             s.Upsert(
-                (s.Proposition(fact=s.Fact(s.Variable("canonical"), s.Text("knows"))),), s.ClauseGroup(), s.Object()
+                (s.Proposition(fact=s.WrittenLink(s.Variable("canonical"), s.Text("knows"))),),
+                s.ClauseGroup(),
+                s.Object(),
             ),
         ):
             assert tree.upserts[0].metadata.as_json() == {"source": "DuplicateMerge", "author": "$system"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kbcore.errors import KipRefused
-from kbcore.kip.algebra import Also, Keep, MatchLink, MatchNode, Perhaps, WalkJoin, Without
+from kbcore.kip.algebra import Also, KeepRows, MatchLink, MatchNode, Perhaps, WalkJoin, Without
 from kbcore.kip.binding import read
 from kbcore.kip.names import type_names
 from kbcore.kip.steps import Translation
@@ -50,7 +50,7 @@ def test_not_waits_for_what_it_mentions_and_a_filter_that_is_early_comes_last() 
         'NOT { (?a, "knows", ?b) (?b, "likes", ?x) } FILTER(?b.name == "x") ?a {type: "Person"} FILTER(?a.name == "y")'
         ' (?a, "likes", ?b) ?c {type: "Topic"}'
     )
-    assert [type(one) for one in found] == [MatchNode, Keep, MatchLink, Without, MatchNode, Keep]
+    assert [type(one) for one in found] == [MatchNode, KeepRows, MatchLink, Without, MatchNode, KeepRows]
     assert found[3].shared == ("a", "b")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kbcore.logic.clauses import ClauseChange, Clauses, NewClause
 from kbcore.logic.pool import ClausePool
-from kbcore.logic.source import Source
+from kbcore.logic.source import BranchSource
 from kbcore.logic.workspace import PrologWorkspace
 from tests.core.store.history.undoing import revert
 from tests.support.repository.clauses import clause_store, new
@@ -26,17 +26,17 @@ def prolog(engine: dict[str, str]) -> Iterator[PrologWorkspace]:
     made.close()
 
 
-def source(project: Project, pool: ClausePool) -> Source:
+def source(project: Project, pool: ClausePool) -> BranchSource:
     workspace = project.workspace()
     clauses = pool.store(workspace, "main", AUTHOR, follows_head=True)
-    return Source(workspace, "main", clauses, lambda use: workspace.store("main").read(use))
+    return BranchSource(workspace, "main", clauses, lambda use: workspace.store("main").read(use))
 
 
 def clause(number: int) -> NewClause:
     return new(f"p({number}).", key=str(number), name="p/1")
 
 
-def held(prolog: PrologWorkspace, asked: Source) -> str:
+def held(prolog: PrologWorkspace, asked: BranchSource) -> str:
     """Return the numbers that the engine has, in their order."""
     prolog.start_query(asked, "findall(X, p(X), Xs)", "engine")
     answer = prolog.next_answer(asked)

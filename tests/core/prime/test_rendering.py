@@ -9,7 +9,7 @@ from kbcore.limits import HOOK_TOKENS, MIN_CONTEXT_TOKENS, MIN_PRIME_TOKENS
 from kbcore.prime.briefing import Briefing, LastRecord
 from kbcore.prime.rendering import hook_text_of, json_of, text_of
 from kbcore.query.context.facts import Fact, Tie
-from kbcore.sync.context import Context, Unknown
+from kbcore.sync.context import Context, UnknownName
 from kbcore.text.escaping import has_unsafe, json_text
 from kbcore.text.tokens import tokens_of
 
@@ -47,7 +47,7 @@ BRIEFINGS = st.builds(
     context=st.builds(
         Context,
         facts=FACTS,
-        unknown=st.lists(st.builds(Unknown, TEXTS, st.lists(TEXTS, max_size=3).map(tuple)), max_size=3).map(tuple),
+        unknown=st.lists(st.builds(UnknownName, TEXTS, st.lists(TEXTS, max_size=3).map(tuple)), max_size=3).map(tuple),
         retired=st.integers(0, 99),
         goes_on=st.booleans(),
     ),

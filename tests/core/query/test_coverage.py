@@ -204,7 +204,7 @@ def test_numbers_groups_and_pages_are_those_of_the_requirements_themselves(field
             for name in names_of(one, by, graph) or [None]:
                 members.setdefault(name, []).append(one)
         assert {one.name: counted(one) for one in found} == {name: numbers(ones) for name, ones in members.items()}
-    part = coverage.Part(
+    part = coverage.RequirementPart(
         tuple(data.draw(st.sets(st.sampled_from(ASPECTS), max_size=2))),
         data.draw(st.booleans()),
         data.draw(st.sampled_from(["", "", "must"])),
@@ -249,7 +249,7 @@ def test_the_three_numbers_of_a_tally_add_up_and_percentages_are_of_what_is_need
             assert tally.yes + tally.no + tally.not_applicable == group.requirements
             assert (tally.percent is None) == (tally.yes + tally.no == 0)
             assert tally.percent is None or (tally.percent == 100) == (tally.no == 0)
-    kept, total = coverage.read_part(graph.rows, None, Query(), coverage.Part(("verified",)))
+    kept, total = coverage.read_part(graph.rows, None, Query(), coverage.RequirementPart(("verified",)))
     assert [one.id for one in kept] == [f"R{at}" for at, one in enumerate(drawn) if one[1] == "no"]
     assert total == len(kept)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.results.matching import KnownTest, KnownTests, Match
+from kbcore.results.matching import KnownTest, KnownTests, TestMatch
 from kbcore.results.reported import ReportedOutcome
 
 
@@ -29,7 +29,9 @@ BY_CLASS = KnownTest("TEST-3", "All of the cart", automated_by=("com.acme.CartTe
 NAMES = KnownTests([PYTHON, JAVA, NESTED, GO, RUST, RUST_LIB, SCRIPT, SLASH, ROOT, MANUAL])
 
 
-def match(name: str, scope: str = "", file: str = "", names: KnownTests = NAMES, ids: tuple[str, ...] = ()) -> Match:
+def match(
+    name: str, scope: str = "", file: str = "", names: KnownTests = NAMES, ids: tuple[str, ...] = ()
+) -> TestMatch:
     return names.match(ReportedOutcome(name, "passed", scope, file, ids=ids))
 
 
@@ -62,7 +64,7 @@ def match(name: str, scope: str = "", file: str = "", names: KnownTests = NAMES,
     ],
 )
 def test_a_name_as_a_runner_writes_it_means_its_test(name, scope, file, expected):
-    assert match(name, scope, file) == Match((expected.id,))
+    assert match(name, scope, file) == TestMatch((expected.id,))
 
 
 @pytest.mark.parametrize(
@@ -81,14 +83,14 @@ def test_a_name_as_a_runner_writes_it_means_its_test(name, scope, file, expected
     ],
 )
 def test_a_name_that_contradicts_the_place_of_a_test_is_not_of_it(name, scope, file):
-    assert match(name, scope, file) == Match()
+    assert match(name, scope, file) == TestMatch()
 
 
 def test_of_tests_with_one_name_the_nearest_place_is_meant_and_none_where_two_are_as_near():
     near, far = of_code("a/tests/test_x.py", "test_x"), of_code("b/tests/test_x.py", "test_x")
     names = KnownTests([near, far])
-    assert match("test_x", "a.tests.test_x", names=names) == Match((near.id,))
-    assert match("test_x", "tests.test_x", names=names) == Match(candidates=(near.id, far.id))
+    assert match("test_x", "a.tests.test_x", names=names) == TestMatch((near.id,))
+    assert match("test_x", "tests.test_x", names=names) == TestMatch(candidates=(near.id, far.id))
 
 
 def test_ids_in_a_report_and_what_a_test_says_of_itself_count_beside_the_test_of_source_code():

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kbcore.config.schema_files import load_schema
-from kbcore.model.graph import NoteOnFile, SourceFile
+from kbcore.model.graph import NoteOnFile, SyncedFile
 from kbcore.rules import RULES
 from tests.support.views.graph import graph_of, link, node
 from tests.support.views.rules import violations
 
 STATUSES = load_schema({".kb/schema/a.yaml": "entities: {req: {statuses: [draft, done], statusDefault: draft}}\n"})
 NOTE = NoteOnFile(4, "syntax", "the list that begins here is not closed.")
-UNREAD = SourceFile("docs/requirements/login.md", "", "markdown/1", is_ok=False, problems=(NOTE,), version=1)
+UNREAD = SyncedFile("docs/requirements/login.md", "", "markdown/1", is_ok=False, problems=(NOTE,), version=1)
 SYMBOL, REQ = node("SYM-2", "symbol"), node("REQ-7")
 SIDES = [
     {"value": value, "changes": [{"change": actor, "actor": actor, "at": ""}]}
@@ -53,8 +53,8 @@ GRAPHS = {
         [node("src/cart.ts#Cart", "symbol", path="src/cart.ts")],
         [link("src/cart.ts#Cart", "relates_to", "B", kind="uses", is_resolved=False, files=["index.scip"])],
         files=[
-            SourceFile("index.scip", "1", "scip/1", is_ok=True, problems=(), version=1),
-            SourceFile("src/cart.ts", "2", "code/1", is_ok=True, problems=(), version=2),
+            SyncedFile("index.scip", "1", "scip/1", is_ok=True, problems=(), version=1),
+            SyncedFile("src/cart.ts", "2", "code/1", is_ok=True, problems=(), version=2),
         ],
     ),
     "unreadable-source": graph_of(files=[UNREAD]),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.model.graph import SourceFile
+from kbcore.model.graph import SyncedFile
 from kbcore.model.schema import CORE
 from kbcore.rules import RULES, RuleContext, acyclic, duplicate_title, similar_ids, suspect_edge
 from kbcore.view.neighborhood import neighborhood
@@ -73,7 +73,7 @@ LINKS = (
     link("GONE", "mends", _ABOUT.id, is_resolved=False),
 )
 FILES = tuple(
-    SourceFile(path, "now", extractor, is_ok, (), 1)
+    SyncedFile(path, "now", extractor, is_ok, (), 1)
     for path, extractor, is_ok in (
         ("docs/req.md", "markdown/1", True),
         ("docs/adr.md", "markdown/1", False),
@@ -172,9 +172,9 @@ def test_a_file_that_states_an_edge_confirms_it_near_by_as_from_afar_if_it_defin
     graph = graph_of(
         [node("A", path=path_of_a), node("OTHER", path="other.md"), node("B", version=2)],
         [link("A", "depends_on", "B", files=["other.md"])],
-        [SourceFile("other.md", "now", "markdown/1", True, (), 3)],
+        [SyncedFile("other.md", "now", "markdown/1", True, (), 3)],
         old_nodes=[(node("B", title="Before"), 2)],
-        old_files=[(SourceFile("other.md", "before", "markdown/1", True, (), 1), 3)],
+        old_files=[(SyncedFile("other.md", "before", "markdown/1", True, (), 1), 3)],
     )
     near, whole = suspicions(graph)
     assert (near == whole, bool(whole)) == (True, not is_confirmed)
@@ -184,7 +184,7 @@ def test_the_document_that_an_entity_has_left_is_known_near_by_as_from_afar():
     graph = graph_of(
         [node("A"), node("B", version=2, path="new.md")],
         [link("A", "depends_on", "B")],
-        [SourceFile(path, path, "markdown/1", True, (), 1) for path in ("old.md", "new.md")],
+        [SyncedFile(path, path, "markdown/1", True, (), 1) for path in ("old.md", "new.md")],
         old_nodes=[(node("B", path="old.md"), 2)],
     )
     near, whole = suspicions(graph)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.model.graph import SourceFile
+from kbcore.model.graph import SyncedFile
 from kbcore.model.schema import CORE, EntityType, schema_of
 from tests.support.repository.project import Project
 from tests.support.views.graph import graph_of, link, node
@@ -32,7 +32,7 @@ def test_the_hint_for_a_document_names_the_edges_that_may_lead_away_from_it_and_
 
 
 def test_the_hint_for_a_feature_file_names_the_tag_that_links_a_scenario():
-    read = SourceFile("features/a.feature", "hash", "gherkin/1+abc", True, (), 1)
+    read = SyncedFile("features/a.feature", "hash", "gherkin/1+abc", True, (), 1)
     graph = graph_of([node("S", "scenario", path=read.path)], files=[read])
     [found] = violations(graph, RULE)
     assert "`@links:ID`" in found.hint

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kbcore.model.graph import NoteOnFile, SourceFile
+from kbcore.model.graph import NoteOnFile, SyncedFile
 from tests.support.views.graph import graph_of
 from tests.support.views.rules import violations
 
@@ -10,7 +10,7 @@ RULE = "unreadable-source"
 
 
 def source(path, *notes, is_ok=False):
-    return SourceFile(path, "hash", "markdown", is_ok, notes, 1)
+    return SyncedFile(path, "hash", "markdown", is_ok, notes, 1)
 
 
 def test_files_that_were_read_break_nothing_whatever_was_noted():

@@ -14,7 +14,7 @@ from kbcore.storage import compaction, frame, head, journal, layout, recovery
 from kbcore.storage.frame import Flaw
 from kbcore.storage.head import Head
 from kbcore.storage.places import BrokenWalk, Position
-from kbcore.storage.recovery import Survey, Torn, Whole
+from kbcore.storage.recovery import SegmentSurvey, Torn, Whole
 from tests.core.storage.making import (
     CLOCK,
     FS,
@@ -245,7 +245,7 @@ def test_planning_is_a_function_of_what_was_found(tmp_path: Path) -> None:
     whole = Whole(Position(3, "c" * 64, of.head.file, of.head.length + 100), "2030-01-01T00:00:00.000000Z")
 
     def plan(**found) -> recovery.RecoveryPlan:
-        return recovery.plan(tmp_path, Survey(of, **found))
+        return recovery.plan(tmp_path, SegmentSurvey(of, **found))
 
     assert isinstance(plan(size=None, reached=end).refusal, JournalTruncated)
     assert isinstance(plan(size=of.head.length - 1, reached=end).refusal, JournalTruncated)

@@ -9,7 +9,7 @@ import pytest
 
 from kbcore.storage.fs import RealFs
 from kbcore.sync.blob_hash_cache import BlobSums
-from kbcore.sync.documents import Documents
+from kbcore.sync.documents import RepositoryDocuments
 from tests.support.repository.project import Project, req
 from tests.support.repository.repos import commit_files, git
 
@@ -52,7 +52,7 @@ def test_a_document_whose_sum_is_known_is_not_read(tmp_path):
     known.learn(MANY | {name: hashlib.sha256(req("REQ-1").encode()).hexdigest()})
     known.keep(dict.fromkeys([*MANY, name]))
     (project.root / ".git/objects" / name[:2] / name[2:]).unlink()
-    assert not Documents(workspace, workspace.store("main").claims).differing(project.view(), tree)
+    assert not RepositoryDocuments(workspace, workspace.store("main").claims).differing(project.view(), tree)
     project.close()
 
 

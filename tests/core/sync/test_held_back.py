@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kbcore.model.graph import NoteOnFile, SourceFile
+from kbcore.model.graph import NoteOnFile, SyncedFile
 from kbcore.query import stale_ids
 from tests.support.repository.project import Project, req
 
@@ -234,7 +234,7 @@ def test_a_fault_of_one_entity_marks_this_one_and_any_other_fault_marks_all(
 
 def test_a_note_of_a_record_that_names_no_entity_is_about_all_of_the_file() -> None:
     notes = msgspec.json.decode(b'[{"line":3,"code":"duplicate_id","message":"x"}]', type=tuple[NoteOnFile, ...])
-    assert SourceFile("a", "h", "e", is_ok=False, problems=notes, version=1).may_be_newer("b")
+    assert SyncedFile("a", "h", "e", is_ok=False, problems=notes, version=1).may_be_newer("b")
     about = (msgspec.structs.replace(notes[0], id="b"),)
-    source = SourceFile("a", "h", "e", is_ok=False, problems=about, version=1)
+    source = SyncedFile("a", "h", "e", is_ok=False, problems=about, version=1)
     assert (source.may_be_newer("b"), source.may_be_newer("c")) == (True, False)

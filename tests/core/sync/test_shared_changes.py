@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kbcore.model.claims.change import Create
 from kbcore.model.claims.derived import derived, may_be_change, touched
-from kbcore.model.claims.fold import Documents, fold
+from kbcore.model.claims.fold import DocumentFacts, fold
 from kbcore.model.claims.subjects import ids_of_clients
 from kbcore.model.graph import FORMER_IDS
 from kbcore.model.record import DropNode, LeaveChange, PutNode, StateLink, TakeChange
@@ -86,7 +86,7 @@ def assert_derived_from_all(clone: Clone) -> None:
         filling.take_in(entry)
         if may_be_change(entry.record):
             stated = touched(entry.record.ops).entities - ids_of_clients(present)
-            before = fold(present, Documents({key: {} for key in stated}))
+            before = fold(present, DocumentFacts({key: {} for key in stated}))
             assert index.own_since(entry.seq).get(entry.seq) == derived(entry.record, entry.sum, before)
 
 

@@ -153,7 +153,7 @@ def test_a_document_that_another_extractor_would_read_is_left_to_its_own(
 
 def test_documents_of_a_commit_are_kept_as_well(project: Project, packages: Callable[..., None]) -> None:
     from kbcore.git import blobs
-    from kbcore.sync.documents import Documents
+    from kbcore.sync.documents import RepositoryDocuments
 
     packages(CODE)
     project.sync({"TODO": "A B", DOCUMENT: req("REQ-1")})
@@ -163,7 +163,7 @@ def test_documents_of_a_commit_are_kept_as_well(project: Project, packages: Call
     packages()
     workspace = project.workspace()
     tree = blobs.tree_of(workspace.repo, workspace.machine.env, "HEAD")
-    found = Documents(workspace, workspace.store("main").claims).differing(project.view(), tree)
+    found = RepositoryDocuments(workspace, workspace.store("main").claims).differing(project.view(), tree)
     assert [one.path for one in found.read] == ["TODO"]
     assert not found.read[0].facts.is_complete
     assert found.gone == []

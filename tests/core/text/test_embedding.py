@@ -79,5 +79,5 @@ def test_a_package_whose_files_are_not_those_of_the_model_is_unusable(tmp_path: 
     else:
         data = weights.read_bytes()
         weights.write_bytes({"garbage": b"x" * 5000, "cut": data[:100_000]}[harm])
-    with pytest.raises(embedding.Unusable, match="wordllama"):
-        embedding.Model(tmp_path)
+    with pytest.raises(embedding.ModelUnusable, match="wordllama"):
+        embedding.EmbeddingModel(tmp_path)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.model.graph import SourceFile
+from kbcore.model.graph import SyncedFile
 from kbcore.view.relations import INSTEAD, RELATIONS
 from tests.support.views.graph import graph_of, link, node
 
 GRAPH = graph_of(
     [node("A", path="docs/a.md", tags=["x"]), node("B", "test")],
     [link("A", "verified_by", "B", files=["docs/a.md"]), link("A", "", "GONE", is_resolved=False)],
-    [SourceFile("docs/a.md", "f" * 64, "markdown/2+abc", is_ok=True, problems=(), version=1)],
+    [SyncedFile("docs/a.md", "f" * 64, "markdown/2+abc", is_ok=True, problems=(), version=1)],
     old_nodes=[(node("A", title="Old"), 3)],
     old_links=[(link("A", "depends_on", "B"), 4), (link("A", "depends_on", "C", is_resolved=False), 4)],
 )

@@ -16,7 +16,7 @@ from kbcore.errors import StatementTimeout, ViewDamaged, ViewForeign
 from kbcore.process import interrupting
 from kbcore.view import database, text_documents, text_index
 from kbcore.view.text_index import TextIndex
-from kbcore.view.text_query import Alternative, Match, Ranking
+from kbcore.view.text_query import Alternative, MatchExpression, Ranking
 from tests.support.generators.histories import basis_at, entries_of, laws, records
 from tests.support.views.graph import graph_of, node
 from tests.support.views.grown import built
@@ -30,7 +30,9 @@ def held(index):
     index.rows("create virtual table temp.listed using fts5vocab(main, text, row)")
     terms = index.rows("select term, doc, cnt from temp.listed order by term")
     index.rows("drop table temp.listed")
-    scores = [index.ranked(Ranking((Match(f'"{term}"'),)), None) for term, _, _ in terms[:40] if term[0] != "\ue000"]
+    scores = [
+        index.ranked(Ranking((MatchExpression(f'"{term}"'),)), None) for term, _, _ in terms[:40] if term[0] != "\ue000"
+    ]
     return entities, terms, scores
 
 
@@ -83,7 +85,7 @@ def test_a_published_index_is_not_changed_and_nothing_is_made_beside_it(tmp_path
     path.chmod(stat.S_IRUSR)
     before = path.read_bytes()
     index = TextIndex(str(path), is_published=True)
-    assert index.ranked(Ranking((Match('"refund"'),)), 5)[1] == 1
+    assert index.ranked(Ranking((MatchExpression('"refund"'),)), 5)[1] == 1
     with pytest.raises(ViewDamaged, match="readonly"):
         index.rows("delete from entity")
     copy = index.copied()
@@ -191,8 +193,8 @@ def test_a_copy_has_the_time_of_a_statement() -> None:
 
 def test_a_term_with_a_quote_is_still_one_term() -> None:
     index = filled(title="Refund")
-    assert index.held_by(Match(Alternative('refund" OR "payment').expression)) == 0
-    assert index.held_by(Match(Alternative("refund").expression)) == 1
+    assert index.held_by(MatchExpression(Alternative('refund" OR "payment').expression)) == 0
+    assert index.held_by(MatchExpression(Alternative("refund").expression)) == 1
 
 
 def test_no_other_file_can_be_reached_from_an_index(tmp_path: Path) -> None:
@@ -206,6 +208,6 @@ def test_a_word_that_most_of_a_few_entities_hold_still_ranks_by_where_it_is() ->
     graph = graph_of([node("A", title="plan", owner="gate"), node("B", title="gate"), node("C", title="gate shut")])
     index = TextIndex()
     index.add(graph, "node", NO_BODIES)
-    found, total = index.ranked(Ranking((Match('"gate"'),)), 9)
+    found, total = index.ranked(Ranking((MatchExpression('"gate"'),)), 9)
     assert ([id_ for id_, _ in found], total) == (["B", "C", "A"], 3)
     assert found[0][1] > found[2][1] > 0.001

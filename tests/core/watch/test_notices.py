@@ -14,7 +14,7 @@ import pytest
 
 from kbcore.watch import inotify
 from kbcore.watch.inotify_coverage import folders_below
-from kbcore.watch.notices import NoNotices, Notices
+from kbcore.watch.notices import NoNotices, NotedPaths
 from tests.support.processes.fenced import as_somebody, with_few_watches
 
 WAIT_S = 5.0
@@ -36,7 +36,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kbcore.watch.inotify.IS_AVAILABLE", False)
 
 
-def noticed(notices: Notices, is_enough: Callable[[set[str]], bool]) -> set[str]:
+def noticed(notices: NotedPaths, is_enough: Callable[[set[str]], bool]) -> set[str]:
     """Return what was noticed, once it is enough."""
     found: set[str] = set()
     end_s = time.monotonic() + WAIT_S
@@ -50,7 +50,7 @@ def noticed(notices: Notices, is_enough: Callable[[set[str]], bool]) -> set[str]
 def test_changes_far_below_deep_folders_and_among_the_entries_of_flat_ones_are_noticed(tmp_path: Path) -> None:
     for name in ("deep/er", "flat/inner"):
         (tmp_path / name).mkdir(parents=True)
-    with Notices([tmp_path / "deep"], [tmp_path / "flat"]) as notices:
+    with NotedPaths([tmp_path / "deep"], [tmp_path / "flat"]) as notices:
         assert notices.take(0) == set()
         (tmp_path / "flat/inner/not told").write_text("x")
         (tmp_path / "flat/told").write_text("x")
@@ -66,7 +66,7 @@ def test_changes_far_below_deep_folders_and_among_the_entries_of_flat_ones_are_n
 @pytest.mark.usefixtures("each_way")
 def test_a_folder_that_is_deleted_and_made_again_is_noticed_by_its_own_name(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
-    with Notices([tmp_path / "deep"], [tmp_path]) as notices:
+    with NotedPaths([tmp_path / "deep"], [tmp_path]) as notices:
         shutil.rmtree(tmp_path / "deep")
         (tmp_path / "deep").mkdir()
         noticed(notices, {str(tmp_path / "deep")}.issubset)
@@ -75,21 +75,21 @@ def test_a_folder_that_is_deleted_and_made_again_is_noticed_by_its_own_name(tmp_
 @pytest.mark.usefixtures("library")
 def test_a_name_that_is_no_text_means_that_no_more_is_noticed_and_that_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
-    with Notices([tmp_path / "deep"], []) as notices:
+    with NotedPaths([tmp_path / "deep"], []) as notices:
         assert not notices.has_ended
         (Path(os.fsdecode(os.fsencode(tmp_path / "deep") + b"/\xff.md"))).write_text("x")
         end_s = time.monotonic() + WAIT_S
         while not notices.has_ended:
             assert time.monotonic() < end_s
             notices.take(WAIT_S)
-    with Notices([tmp_path / "deep"], []) as notices:
+    with NotedPaths([tmp_path / "deep"], []) as notices:
         pass
     assert not notices.has_ended
 
 
 @pytest.mark.usefixtures("each_way")
 def test_waiting_ends_with_time_or_when_woken_also_by_another_thread(tmp_path: Path) -> None:
-    with Notices([], [tmp_path]) as notices:
+    with NotedPaths([], [tmp_path]) as notices:
         assert notices.take(0.01) == set()
         begun_s = time.monotonic()
         threading.Timer(0.05, notices.wake).start()
@@ -102,7 +102,7 @@ def test_waiting_ends_with_time_or_when_woken_also_by_another_thread(tmp_path: P
 def test_a_place_that_cannot_be_listened_to_is_said_so(tmp_path: Path) -> None:
     hostile = tmp_path / os.fsdecode(b"\xff")
     hostile.mkdir()
-    with Notices([hostile], []) as notices, pytest.raises(NoNotices):
+    with NotedPaths([hostile], []) as notices, pytest.raises(NoNotices):
         notices.take(WAIT_S)
 
 
@@ -112,7 +112,7 @@ def test_where_the_system_tells_nothing_folders_are_looked_at(tmp_path: Path) ->
         folder.mkdir(parents=True)
         (folder / "edited").write_text("x")
     (deep / "gone").write_text("x")
-    with Notices([deep], [flat], is_polling=True) as notices:
+    with NotedPaths([deep], [flat], is_polling=True) as notices:
         assert notices.take(0) == set()
         (flat / "inner/edited").write_text("not told")
         (deep / "er/edited").write_text("told")
@@ -131,7 +131,7 @@ def test_a_folder_that_another_one_replaces_is_noticed_by_its_own_name_where_fol
 ) -> None:
     deep = tmp_path / "deep"
     deep.mkdir()
-    with Notices([deep], [tmp_path], is_polling=True) as notices:
+    with NotedPaths([deep], [tmp_path], is_polling=True) as notices:
         deep.rename(tmp_path / "aside")
         deep.mkdir()
         noticed(notices, {str(deep)}.issubset)
@@ -142,7 +142,7 @@ def test_a_folder_that_another_one_replaces_is_noticed_by_its_own_name_where_fol
 def test_links_that_lead_in_a_circle_end_no_looking(tmp_path: Path) -> None:
     for name, target in (("itself", "itself"), ("back", "."), ("nowhere", "gone")):
         (tmp_path / name).symlink_to(target)
-    with Notices([tmp_path], [], is_polling=True) as notices:
+    with NotedPaths([tmp_path], [], is_polling=True) as notices:
         (tmp_path / "later").symlink_to("later")
         (tmp_path / "a").write_text("x")
         assert noticed(notices, {str(tmp_path / "a")}.issubset) == {str(tmp_path / "a"), str(tmp_path / "later")}
@@ -208,10 +208,10 @@ def test_a_folder_that_comes_while_the_folders_are_listed_one_by_one_ends_the_li
         return found
 
     monkeypatch.setattr("kbcore.watch.notices.folders_below", listed)
-    with Notices([tmp_path / "deep"], []) as late:
+    with NotedPaths([tmp_path / "deep"], []) as late:
         late.take(WAIT_S)
         assert late.has_ended
-    with Notices([tmp_path / "deep"], []) as notices:
+    with NotedPaths([tmp_path / "deep"], []) as notices:
         (tmp_path / "deep/another").symlink_to(tmp_path / "outside")  # is no folder, and changes nothing
         (tmp_path / "deep/late/file").touch()
         noticed(notices, lambda found: str(tmp_path / "deep/late/file") in found)
@@ -265,7 +265,7 @@ needs_inotify = pytest.mark.skipif(not inotify.IS_AVAILABLE, reason="this system
 def test_names_that_are_no_text_are_reported_as_they_are_by_linux(tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"\xff")
     odd.mkdir()
-    with Notices([tmp_path], []) as notices:
+    with NotedPaths([tmp_path], []) as notices:
         (odd / "a").write_text("x")
         (tmp_path / os.fsdecode(b"\xfe.md")).write_text("x")
         noticed(notices, {str(odd / "a"), str(tmp_path / os.fsdecode(b"\xfe.md"))}.issubset)
@@ -279,7 +279,7 @@ def test_a_folder_that_is_moved_is_noticed_by_its_new_name_with_all_that_it_hold
     (deep / "old/er/file").write_text("x")
     (outside / "in").mkdir(parents=True)
     (outside / "in/held").write_text("x")
-    with Notices([deep], []) as notices:
+    with NotedPaths([deep], []) as notices:
         (deep / "old").rename(deep / "new")
         (outside / "in").rename(deep / "come")
         noticed(notices, {str(deep / name) for name in ("old", "new", "new/er/file", "come/held")}.issubset)
@@ -296,7 +296,7 @@ def test_a_folder_that_is_moved_is_noticed_by_its_new_name_with_all_that_it_hold
 
 @needs_inotify
 def test_nothing_is_missed_in_a_tree_that_grows_while_it_is_listened_to(tmp_path: Path) -> None:
-    with Notices([tmp_path], []) as notices:
+    with NotedPaths([tmp_path], []) as notices:
         wanted = set()
         for number in range(60):
             folder = tmp_path / f"{number % 7}/{number % 5}/{number}"
@@ -310,7 +310,7 @@ def test_nothing_is_missed_in_a_tree_that_grows_while_it_is_listened_to(tmp_path
 def test_a_listener_with_nothing_to_tell_does_not_wake_up(tmp_path: Path) -> None:
     for name in ("deep/er", "flat"):
         (tmp_path / name).mkdir(parents=True)
-    with Notices([tmp_path / "deep"], [tmp_path / "flat"]) as notices:
+    with NotedPaths([tmp_path / "deep"], [tmp_path / "flat"]) as notices:
         notices.take(0.1)
         before = switches()
         time.sleep(1.0)
@@ -340,7 +340,7 @@ def test_a_listener_that_is_ready_after_it_was_given_up_ends(tmp_path: Path, mon
     monkeypatch.setattr("kbcore.watch.inotify.Listener", Slow)
     monkeypatch.setattr("kbcore.watch.notices._START_S", 0.05)
     before = set(threading.enumerate())
-    with Notices([], [tmp_path]) as notices, pytest.raises(NoNotices, match="takes longer"):
+    with NotedPaths([], [tmp_path]) as notices, pytest.raises(NoNotices, match="takes longer"):
         notices.take(0)
     [late] = set(threading.enumerate()) - before
     taken = os.pipe()  # it has the numbers of the pipe that was closed

@@ -9,14 +9,14 @@ import pytest
 
 from kbcore.watch import pauses
 from kbcore.watch.events import Listening, Polling
-from kbcore.watch.notices import Notices
+from kbcore.watch.notices import NotedPaths
 from tests.core.watch.watching import ONE, REQS
 from tests.support.repository.project import Project, req
 from tests.support.repository.repos import commit_files
 from tests.support.repository.watched import Watched
 
 
-class Deaf(Notices):
+class Deaf(NotedPaths):
     """The notices of a system that has no watches left: it can only be asked to look itself."""
 
     @property
@@ -56,7 +56,7 @@ def test_where_the_system_tells_nothing_it_is_asked_again_after_a_while_of_quiet
 
 
 def test_where_files_are_looked_at_a_listener_that_ends_is_replaced(project: Project) -> None:
-    made: list[Notices] = []
+    made: list[NotedPaths] = []
 
     class Dying(Deaf):
         def __init__(self, deep: Sequence[Path], flat: Sequence[Path], *, is_polling: bool = False) -> None:

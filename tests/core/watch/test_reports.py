@@ -16,7 +16,7 @@ from kbcore.model.verdict import Verdict
 from kbcore.results.report_files import ReportFile, found_reports, named_reports, watched_folders
 from kbcore.results.taking import ResultsRequest, take_results
 from kbcore.storage.fs import RealFs
-from kbcore.watch.notices import Notices
+from kbcore.watch.notices import NotedPaths
 from kbcore.watch.reports import ReportEvent, ReportsRefused, ReportsTaken, ReportWatcher
 from tests.core.results.reporting import DOCUMENTS, junit, verdict
 from tests.support.repository.project import AUTHOR, Project, document
@@ -57,10 +57,10 @@ class Following:
             raise InvalidConfig("half of it")
         return named_reports(texts, root, root, may_lack=True) if texts else found_reports(root, GLOBS)
 
-    def _listen(self) -> type[Notices]:
+    def _listen(self) -> type[NotedPaths]:
         listened = self.listened
 
-        class Noted(Notices):
+        class Noted(NotedPaths):
             def __init__(self, deep: Sequence[Path], flat: Sequence[Path], *, is_polling: bool = False) -> None:
                 super().__init__(deep, flat, is_polling=is_polling)
                 listened.append([*deep])

@@ -16,7 +16,7 @@ from kbcore.store.history import undo
 from kbcore.watch import pauses
 from kbcore.watch.backlog import DOUBT_S
 from kbcore.watch.events import Checked, Event, Synced, Waiting
-from kbcore.watch.notices import Notices
+from kbcore.watch.notices import NotedPaths
 from tests.core.watch.watching import CALM_S, ONE, REQS
 from tests.support.repository.project import AUTHOR, Project, document, req
 from tests.support.repository.repos import commit_files
@@ -29,7 +29,7 @@ _SAVING_S = 0.05
 _ROUNDS = 5
 
 
-class Sudden(Notices):
+class Sudden(NotedPaths):
     """Notices of which one comes in the middle of a check: when it is asked the third time whether there is any."""
 
     news: ClassVar[list[Callable[[], object]]] = []

@@ -13,7 +13,7 @@ from kbcore.maintenance.redaction_preview import Wanted
 from kbcore.maintenance.share_diagnosis import sharing_findings
 from kbcore.model.claims.change import CONFIRMED, AddMember
 from kbcore.model.claims.change_file import ReadChanges
-from kbcore.model.redaction.target import Target, pattern_of
+from kbcore.model.redaction.target import RedactionTarget, pattern_of
 from tests.share.redaction.redacting import SECRET, commands_in, holds, redact
 from tests.support.disk.secrets import files_with
 from tests.support.processes.cli import environment, run_kb
@@ -229,7 +229,7 @@ def test_a_confirmation_of_another_branch_loses_the_digest_too(ann: Clone) -> No
 def test_a_change_file_of_worktree_and_index_is_decoded_once(ann: Clone) -> None:
     ann.add("FACT-1", title=f"Use {SECRET}")
     ann.commit()
-    target, decoded = Target(matches=pattern_of(SECRET)), redacted_files.Decoded()
+    target, decoded = RedactionTarget(matches=pattern_of(SECRET)), redacted_files.Decoded()
     assert redacted_files.find_holders(ann.workspace(), target, decoded) == {"FACT-1"}
     assert [path for path, _ in decoded] == ann.changes()
     decoded |= dict.fromkeys(decoded, ReadChanges())

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping
 
-from kbcore.dml.check import CallerTools, Checked
+from kbcore.dml.check import CallerTools, CheckedProgram
 from kbcore.dml.checking import check_program
 from tests.support.repository.repos import git_env
 
 
-def checked(text: str, engine: Mapping[str, str], tools: Collection[str] = (), *, is_whole: bool = False) -> Checked:
+def checked(
+    text: str, engine: Mapping[str, str], tools: Collection[str] = (), *, is_whole: bool = False
+) -> CheckedProgram:
     """Return the check of a program as `x.dml`."""
     return asyncio.run(check_program(text, "x.dml", CallerTools(tools, is_whole), git_env(engine)))
 
 
-def told(found: Checked) -> list[str]:
+def told(found: CheckedProgram) -> list[str]:
     """Return the findings as `line:column code name`."""
     return [
         f"{one.place.line}:{one.place.column} {one.problem.code} {one.problem.subject}".strip()
@@ -23,7 +25,7 @@ def told(found: Checked) -> list[str]:
     ]
 
 
-def found_texts(found: Checked, text: str) -> list[tuple[str, str]]:
+def found_texts(found: CheckedProgram, text: str) -> list[tuple[str, str]]:
     """Return the code of each finding with the part of the text that it is about."""
     lines = text.split("\n")
     parts = []

@@ -262,8 +262,8 @@ def _run(step: Step, env: dict[str, str]) -> Ended:
 
 def _called(calls: list[Block], home: Path, env: dict[str, str]) -> Iterator[tuple[Block, list[Ended]]]:
     """Make calls over MCP, one after the other in one conversation."""
-    server = client.Server(str(stand_in("kb-mcp")), (), env, home)
-    said = client.converse(server, "a-reader", [client.ToolCall(one.tool, json.loads(one.text)) for one in calls])
+    server = client.ServerProgram(str(stand_in("kb-mcp")), (), env, home)
+    said = client.converse(server, "a-reader", [client.ServerCall(one.tool, json.loads(one.text)) for one in calls])
     for block, answer in zip(calls, said.answers, strict=True):
         step = Step(f"{block.tool} {' '.join(block.text.split())}", 0, "…")
         yield block, [Ended(step, int(answer.is_error), json.dumps(answer.document) + "\n")]

@@ -194,7 +194,7 @@ def _report() -> Target:
     """A report of a test run: each outcome is matched with tests, and can be recorded."""
     from kbcore.errors import Problem
     from kbcore.model.verdict import Verdict
-    from kbcore.results.collecting import Collected
+    from kbcore.results.collecting import CollectedOutcomes
     from kbcore.results.matching import KnownTest, KnownTests
     from kbcore.results.reading import report_of
     from kbcore.results.reported import ReportFault
@@ -205,7 +205,7 @@ def _report() -> Target:
     ])  # fmt: skip
 
     def use(data: bytes) -> list[Problem]:
-        collected = Collected(known)
+        collected = CollectedOutcomes(known)
         try:
             report = report_of(io.BytesIO(data))
             collected.add(report.outcomes, "report.xml")

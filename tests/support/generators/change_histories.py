@@ -26,7 +26,7 @@ from kbcore.model.claims.change import (
     SetField,
     identified,
 )
-from kbcore.model.claims.fold import ABSENT, Documents, Field, FoldedClaims, fold
+from kbcore.model.claims.fold import ABSENT, DocumentFacts, Field, FoldedClaims, fold
 from tests.support.generators import new_claims
 
 IDS: Final = ("A", "B", "C")
@@ -47,9 +47,9 @@ Step = tuple[int, int, int, int, int]
 """The kind, the writer, and three choices, each below ``MOST``."""
 
 DOCUMENTS: Final = (
-    Documents(),
-    Documents({"A": {"type": "req", "title": "stated"}}, {}, {link_id("t", "", "A", "B"): ("t", "", "A", "B")}),
-    Documents({"B": {"type": "req"}, "C": {"attributes.k": "stated", "tags": ["red"]}}, {"A": "B"}),
+    DocumentFacts(),
+    DocumentFacts({"A": {"type": "req", "title": "stated"}}, {}, {link_id("t", "", "A", "B"): ("t", "", "A", "B")}),
+    DocumentFacts({"B": {"type": "req"}, "C": {"attributes.k": "stated", "tags": ["red"]}}, {"A": "B"}),
 )
 
 
@@ -61,7 +61,7 @@ class Played(msgspec.Struct):
     writes: list[tuple[tuple[Change, ...], Change, str]]
 
 
-def play(steps: Sequence[Step], documents: Documents, writers: int = 3) -> Played:
+def play(steps: Sequence[Step], documents: DocumentFacts, writers: int = 3) -> Played:
     """Return what a history of so many writers comes to. A step that nothing can be done with is left out."""
     played = Played([{} for _ in range(writers)], {}, [])
 

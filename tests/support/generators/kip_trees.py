@@ -87,8 +87,8 @@ class Trees:
 
     def _facts(self, ends: Any) -> Any:
         return st.recursive(
-            ends | self.link_ids, lambda inner: st.builds(s.Fact, inner, self.texts, inner), max_leaves=4
-        ).filter(lambda one: isinstance(one, s.Fact | s.LinkId))
+            ends | self.link_ids, lambda inner: st.builds(s.WrittenLink, inner, self.texts, inner), max_leaves=4
+        ).filter(lambda one: isinstance(one, s.WrittenLink | s.LinkId))
 
     def _conditions(self) -> Any:
         operands = paths | self.scalars

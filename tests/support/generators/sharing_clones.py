@@ -14,7 +14,7 @@ from kbcore.extract.changes import FOLDER
 from kbcore.ids import link_id
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, redacted
-from kbcore.model.claims.fold import ABSENT, NO_DOCUMENTS, Documents, FoldedClaims, fold
+from kbcore.model.claims.fold import ABSENT, NO_DOCUMENTS, DocumentFacts, FoldedClaims, fold
 from kbcore.model.content import confirmed_content
 from kbcore.model.folding import apply
 from kbcore.model.graph import CLIENT, CONTESTED, FORMER_IDS, STAMPS, Link, Node, former_ids
@@ -271,7 +271,7 @@ def facts_of(state: State) -> dict[str, Any]:
     return {**nodes, **links}
 
 
-def facts_expected(changes: Iterable[Change], documents: Documents = NO_DOCUMENTS) -> dict[str, Any]:
+def facts_expected(changes: Iterable[Change], documents: DocumentFacts = NO_DOCUMENTS) -> dict[str, Any]:
     """Return what the fold of a whole set of changes says beside what documents state, as ``facts_of``."""
     state = fold(changes, documents)
     return {**_entities(state), **_edges(state)}

@@ -13,7 +13,7 @@ from kbcore.errors import PrologFailed
 from kbcore.logic import contents
 from kbcore.logic.branch_clauses import BranchClauses, ClauseCache
 from kbcore.logic.engine.libraries import NO_LIBRARIES, Libraries
-from kbcore.logic.source import Source
+from kbcore.logic.source import BranchSource
 from kbcore.logic.workspace import ClauseOutcomes, Mode, PrologWorkspace
 from tests.support.repository.clauses import clause_store
 from tests.support.repository.project import Project
@@ -27,11 +27,11 @@ class LogicProject:
         self.prolog = PrologWorkspace(env, libraries)
         self._cache = ClauseCache()
 
-    def source(self) -> Source:
+    def source(self) -> BranchSource:
         """Return the source of one request."""
         workspace = self.project.workspace()
         clauses: BranchClauses = clause_store(self.project, self._cache)
-        return Source(workspace, "main", clauses, workspace.store("main").read)
+        return BranchSource(workspace, "main", clauses, workspace.store("main").read)
 
     @property
     def pid(self) -> int:

@@ -26,7 +26,7 @@ from kbcore.model.claims.change import (
     SetField,
     UnsetField,
 )
-from kbcore.model.claims.fold import ABSENT, Documents, FoldedClaims
+from kbcore.model.claims.fold import ABSENT, DocumentFacts, FoldedClaims
 
 NONE = "(no value)"
 Row = tuple[str, int, Any]
@@ -79,13 +79,13 @@ def shown(claim: Any) -> Any:
     return "[redacted]" if claim.hash else claim.now
 
 
-def evaluate(changes: list[Change], documents: Documents) -> dict[str, Any]:
+def evaluate(changes: list[Change], documents: DocumentFacts) -> dict[str, Any]:
     """Return the state of these changes, none of which is there twice."""
     return _Model(changes, documents).state()
 
 
 class _Model:
-    def __init__(self, changes: list[Change], documents: Documents) -> None:
+    def __init__(self, changes: list[Change], documents: DocumentFacts) -> None:
         self.rows: list[Row] = [(one.id, at, claim) for one in changes for at, claim in enumerate(one.claims)]
         self.documents = documents
         self.creations = {

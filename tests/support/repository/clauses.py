@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 
 from kbcore.logic.branch_clauses import BranchClauses, ClauseCache
-from kbcore.logic.clauses import Changed, ClauseChange, Clauses, ClauseStore, NewClause
+from kbcore.logic.clauses import ChangedClauses, ClauseChange, Clauses, ClauseStore, NewClause
 from kbcore.store import branches
 from tests.support.repository.project import AUTHOR, Project
 
@@ -26,7 +26,7 @@ def new(text: str, **members: object) -> NewClause:
     return NewClause(text, **{"key": digest, "name": "p/1", **members})  # type: ignore[arg-type]
 
 
-def change(store: ClauseStore, *texts: str, removed: Sequence[str] = (), message: str = "") -> Changed:
+def change(store: ClauseStore, *texts: str, removed: Sequence[str] = (), message: str = "") -> ChangedClauses:
     """Add clauses with these texts and remove those with these ids."""
     return store.change(lambda _: ClauseChange([new(text) for text in texts], removed), message=message)
 

@@ -25,10 +25,10 @@ from kbcore.maintenance.redaction_preview import Wanted
 from kbcore.model.changeset import Changeset
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import SUFFIX, Change
-from kbcore.model.claims.fold import Documents, fold
+from kbcore.model.claims.fold import DocumentFacts, fold
 from kbcore.model.graph import CLIENT
 from kbcore.model.redaction.changes import without, without_claims
-from kbcore.model.redaction.target import Target, pattern_of
+from kbcore.model.redaction.target import RedactionTarget, pattern_of
 from kbcore.model.state import State
 from kbcore.query.conflicts import find_conflicts
 from kbcore.rules.conflict import UNREAD
@@ -148,7 +148,7 @@ class Clone(Project):
         wanted = Wanted("pattern", pattern, is_regex=True)
         with contextlib.suppress(NotFound):
             assert redact(self.workspace(), self.branch, wanted, self.author()).is_whole
-        target = Target(matches=pattern_of(pattern, is_regex=True))
+        target = RedactionTarget(matches=pattern_of(pattern, is_regex=True))
         for own in self.own.values():
             own |= {key: without_claims(one, target) for key, one in own.items()}
 
@@ -292,7 +292,7 @@ def whole_state(view: View) -> State:
     return State(view.nodes(nodes), view.links(links))
 
 
-def documents_in(state: State) -> Documents:
+def documents_in(state: State) -> DocumentFacts:
     """Return what documents state in a state."""
     fields = {
         key: {name: node.fields[name] for name in node.owners if name in node.fields}
@@ -304,7 +304,7 @@ def documents_in(state: State) -> Documents:
         for key, link in state.links.items()
         if any(one.src != CLIENT for one in link.statements)
     }
-    return Documents(fields, {}, edges)
+    return DocumentFacts(fields, {}, edges)
 
 
 def upstream(folder: Path, files: Mapping[str, str], *, object_format: str = "sha1") -> Path:
@@ -338,7 +338,7 @@ def _titles_in_files(root: Path) -> dict[str, str]:
     return found
 
 
-def _contested(present: Iterable[Change], documents: Documents) -> set[tuple[str, str]]:
+def _contested(present: Iterable[Change], documents: DocumentFacts) -> set[tuple[str, str]]:
     state = fold(present, documents)
     found = {
         (key, name) for key, one in state.entities.items() for name, field in one.fields.items() if field.is_contested

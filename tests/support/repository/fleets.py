@@ -14,10 +14,10 @@ import pytest
 from kbcore.clock import SystemClock
 from kbcore.fleet import exporting, head, reading
 from kbcore.fleet.asking import CheckQuestion, CoverageQuestion, Question, RowsQuestion
-from kbcore.fleet.exporting import Exported, ExportRequest
+from kbcore.fleet.exporting import ExportRequest, ExportResult
 from kbcore.fleet.head import FleetHead
 from kbcore.fleet.place import FolderPlace, Place
-from kbcore.fleet.reading import Member, Selection
+from kbcore.fleet.reading import FleetSelection, Member
 from kbcore.query import Query, parse_pattern, parse_where
 from kbcore.rules import ON_DEMAND
 from kbcore.share.merging import merge
@@ -72,7 +72,7 @@ class Fleet(NamedTuple):
     damaged: set[str]
 
     def heads(self) -> list[FleetHead]:
-        found = reading.find(self.place, Selection(branch="*"))
+        found = reading.find(self.place, FleetSelection(branch="*"))
         assert not found.failures
         return found.heads
 
@@ -137,7 +137,7 @@ def exported(
     export(project, place, of=of, repo=name, branch=branch, is_default=is_default)
 
 
-def export(project: Project, place: Place, *, of: str | None = None, **asked: Any) -> Exported:
+def export(project: Project, place: Place, *, of: str | None = None, **asked: Any) -> ExportResult:
     """Export a branch as ``exported``, by the members of its request, and return what was written."""
     request = ExportRequest(**{"repo": "acme/one", "branch": "main", **asked})
     workspace = project.workspace()

@@ -68,7 +68,7 @@ class Sleeper(Kip):
     def work(self, kind: str = "", **options: Any) -> worklist.WorklistPage:
         return worklist.page(self.memory(), "main", worklist.WorklistQuery(kind, **options))
 
-    def answer(self, item: worklist.Item, which: int, given: Mapping[str, Any] | None = None) -> None:
+    def answer(self, item: worklist.WorkItem, which: int, given: Mapping[str, Any] | None = None) -> None:
         """Send one of the answers of an item, with what it leaves open."""
         chosen = item.answers[which]
         for command in chosen.commands:

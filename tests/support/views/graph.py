@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 
 from kbcore.ids import link_id
-from kbcore.model.graph import Link, Node, SourceFile, Statement
+from kbcore.model.graph import Link, Node, Statement, SyncedFile
 from kbcore.view import as_of, database, table_creation, tables
 from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.text_index import TextIndex
@@ -121,11 +121,11 @@ class Texts:
 def graph_of(
     nodes: Iterable[Node] = (),
     links: Iterable[Link] = (),
-    files: Iterable[SourceFile] = (),
+    files: Iterable[SyncedFile] = (),
     *,
     old_nodes: Iterable[tuple[Node, int]] = (),
     old_links: Iterable[tuple[Link, int]] = (),
-    old_files: Iterable[tuple[SourceFile, int]] = (),
+    old_files: Iterable[tuple[SyncedFile, int]] = (),
 ) -> Graph:
     """Return a graph that holds these elements; ``old_*`` are superseded ones, each with the seq that ended it."""
     graph = Graph()

@@ -8,22 +8,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.checks.against.three_way import ABSENT, Conflict, Edge, Facts, Place, Stated, conflicts
+from kbcore.checks.against.three_way import (
+    ABSENT,
+    EdgeOfState,
+    EntityOfState,
+    MergeConflict,
+    StatedLine,
+    StateFacts,
+    conflicts,
+)
 from kbcore.extract.facts import StatedEntity
 
 IDS = ["R-1", "R-2", "R-3", "R-4"]
 
 
-def entity(key: str, path: str = "", **fields) -> tuple[str, Stated]:
+def entity(key: str, path: str = "", **fields) -> tuple[str, EntityOfState]:
     named = {name.replace("__", "."): value for name, value in fields.items()}
-    return key, Stated(StatedEntity(key, "req", named, 2), path or f"{key}.md")
+    return key, EntityOfState(StatedEntity(key, "req", named, 2), path or f"{key}.md")
 
 
-def facts(*entities: tuple[str, Stated], edges: Sequence[Edge] = (), unread: Sequence[str] = ()) -> Facts:
-    return Facts(dict(entities), {edge: Place(f"{edge.from_id}.md", 9) for edge in edges}, frozenset(unread))
+def facts(
+    *entities: tuple[str, EntityOfState], edges: Sequence[EdgeOfState] = (), unread: Sequence[str] = ()
+) -> StateFacts:
+    return StateFacts(dict(entities), {edge: StatedLine(f"{edge.from_id}.md", 9) for edge in edges}, frozenset(unread))
 
 
-def said(found: Sequence[Conflict]) -> list[tuple[str, str, str, str]]:
+def said(found: Sequence[MergeConflict]) -> list[tuple[str, str, str, str]]:
     return [(one.kind, one.code, one.id, one.field) for one in found]
 
 
@@ -35,16 +45,16 @@ FIELDS = st.fixed_dictionaries(
         "attributes.former_ids": st.lists(st.sampled_from(IDS), max_size=2),
     },
 )
-EDGES = st.builds(Edge, st.just("depends_on"), st.just(""), st.sampled_from(IDS), st.sampled_from(IDS))
+EDGES = st.builds(EdgeOfState, st.just("depends_on"), st.just(""), st.sampled_from(IDS), st.sampled_from(IDS))
 
 
 @st.composite
-def states(draw) -> Facts:
+def states(draw) -> StateFacts:
     ids = draw(st.lists(st.sampled_from(IDS), unique=True))
     paths = st.sampled_from(["a.md", "b.md"])
-    entities = {key: Stated(StatedEntity(key, "req", draw(FIELDS), 2), draw(paths)) for key in ids}
-    edges = draw(st.dictionaries(EDGES, st.builds(Place, paths, st.integers(1, 3)), max_size=3))
-    return Facts(entities, edges, draw(st.frozensets(paths, max_size=1)))
+    entities = {key: EntityOfState(StatedEntity(key, "req", draw(FIELDS), 2), draw(paths)) for key in ids}
+    edges = draw(st.dictionaries(EDGES, st.builds(StatedLine, paths, st.integers(1, 3)), max_size=3))
+    return StateFacts(entities, edges, draw(st.frozensets(paths, max_size=1)))
 
 
 @given(st.lists(states(), min_size=1, max_size=2), states(), states())
@@ -158,19 +168,19 @@ BASE = facts(entity("R-1", title="a", status="x"), entity("R-2", title="b"))
             id="renamed to an id that the other side made",
         ),
         pytest.param(
-            facts(*BASE.entities.items(), edges=[Edge("depends_on", "", "R-2", "R-1")]),
+            facts(*BASE.entities.items(), edges=[EdgeOfState("depends_on", "", "R-2", "R-1")]),
             facts(entity("R-2", title="b")),
             [("edge", "deleted", "R-1", "")],
             id="an edge to what is deleted",
         ),
         pytest.param(
-            facts(*BASE.entities.items(), edges=[Edge("depends_on", "", "R-2", "R-1")]),
+            facts(*BASE.entities.items(), edges=[EdgeOfState("depends_on", "", "R-2", "R-1")]),
             facts(entity("R-2", title="b"), entity("R-3", title="a", status="x", attributes__former_ids=["R-1"])),
             [],
             id="an edge to what is renamed",
         ),
         pytest.param(
-            facts(*BASE.entities.items(), edges=[Edge("depends_on", "", "R-2", "R-1")]),
+            facts(*BASE.entities.items(), edges=[EdgeOfState("depends_on", "", "R-2", "R-1")]),
             facts(entity("R-2", title="b"), unread=["R-1.md"]),
             [],
             id="a file that could not be read deletes nothing",
@@ -184,7 +194,7 @@ def test_what_both_sides_decide_is_a_conflict_seen_from_either(ours, theirs, exp
 
 
 def test_an_edge_that_was_there_before_is_no_conflict():
-    edge = Edge("depends_on", "", "R-2", "R-1")
+    edge = EdgeOfState("depends_on", "", "R-2", "R-1")
     base = facts(*BASE.entities.items(), edges=[edge])
     assert conflicts([base], base, facts(entity("R-2", title="b"))) == []
 
@@ -205,5 +215,5 @@ def test_sides_that_took_another_value_of_several_common_ancestors_are_in_confli
 
 def test_a_deletion_has_no_value_and_the_place_where_the_entity_was():
     [found] = conflicts([BASE], facts(entity("R-1", title="n", status="x"), entity("R-2", title="b")), facts())
-    assert (found.ours.value, found.ours.place) == ("n", Place("R-1.md", 2))
-    assert (found.theirs.id, found.theirs.value, found.theirs.place) == ("", ABSENT, Place("R-1.md", 2))
+    assert (found.ours.value, found.ours.place) == ("n", StatedLine("R-1.md", 2))
+    assert (found.theirs.id, found.theirs.value, found.theirs.place) == ("", ABSENT, StatedLine("R-1.md", 2))

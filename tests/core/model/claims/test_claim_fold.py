@@ -20,7 +20,7 @@ from kbcore.model.claims.change import (
     creation_of,
     identified,
 )
-from kbcore.model.claims.fold import ABSENT, Documents, FoldedClaims, fold
+from kbcore.model.claims.fold import ABSENT, DocumentFacts, FoldedClaims, fold
 from tests.support.generators import new_claims
 
 NOTHING = fold([])
@@ -29,7 +29,7 @@ NOTHING = fold([])
 class Clone:
     """The changes that one clone has, in the order in which they came."""
 
-    def __init__(self, *changes: Change, documents: Documents = Documents()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, *changes: Change, documents: DocumentFacts = DocumentFacts()) -> None:  # noqa: B008 - it is frozen
         self.changes = [*changes]
         self._documents = documents
 
@@ -231,7 +231,7 @@ def test_a_claim_on_an_edge_of_a_deleted_entity_is_none_on_the_edge_that_a_docum
     claimed = change(3, SetField(EdgeRef("t", EntityRef("A"), gone), "confidence", now=0.9, salt="0"))
     changes = [first, claimed, change(4, Delete(gone, (first.id,))), second, change(5, Rename(stays, "C"))]
     edge = link_id("t", "", "A", "B")
-    state = fold(changes, Documents({"A": {"type": "req"}}, {}, {edge: ("t", "", "A", "B")}))
+    state = fold(changes, DocumentFacts({"A": {"type": "req"}}, {}, {edge: ("t", "", "A", "B")}))
     assert state.edges[edge].fields == {}
     assert state.waiting == (f"{claimed.id}.0",)
     assert {*state.unstated[edge]} == {"confidence"}
@@ -259,12 +259,12 @@ def test_claims_without_their_creation_wait_and_hold_again_with_it() -> None:
 
 
 def test_a_field_of_a_document_covers_claims_until_the_document_gives_it_up() -> None:
-    stated = Documents({"A": {"type": "req", "title": "stated"}})
-    clone = Clone(documents=Documents({"A": {"type": "req"}}))
+    stated = DocumentFacts({"A": {"type": "req", "title": "stated"}})
+    clone = Clone(documents=DocumentFacts({"A": {"type": "req"}}))
     changed = clone.set("A", "title", "claimed")
     assert fold([changed], stated).entities["A"].fields["title"].shown == "stated"
-    assert fold([changed], Documents({"A": {"type": "req"}})).entities["A"].fields["title"].shown == "claimed"
-    assert fold([changed], Documents({"B": {}}, {"A": "B"})).entities["B"].fields["title"].shown == "claimed"
+    assert fold([changed], DocumentFacts({"A": {"type": "req"}})).entities["A"].fields["title"].shown == "claimed"
+    assert fold([changed], DocumentFacts({"B": {}}, {"A": "B"})).entities["B"].fields["title"].shown == "claimed"
     assert fold([changed]).waiting == (f"{changed.id}.0",)
 
 

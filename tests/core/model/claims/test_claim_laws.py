@@ -26,7 +26,7 @@ from kbcore.model.claims.change import (
     identified,
     redacted,
 )
-from kbcore.model.claims.fold import Documents, FoldedClaims
+from kbcore.model.claims.fold import DocumentFacts, FoldedClaims
 from tests.support.effort.scale import tries
 from tests.support.generators import change_histories
 from tests.support.generators.change_histories import DOCUMENTS, MOST, Step, conflicts, play, random_steps
@@ -40,12 +40,12 @@ _decode = msgspec.json.Decoder(Change).decode
 
 @given(_steps, st.sampled_from(DOCUMENTS), st.integers(3, 5))
 @settings(max_examples=tries(200, 50_000), deadline=None)
-def test_laws_hold_in_every_history(steps: list[Step], documents: Documents, writers: int) -> None:
+def test_laws_hold_in_every_history(steps: list[Step], documents: DocumentFacts, writers: int) -> None:
     assert list(broken_laws(steps, documents, writers)) == []
 
 
 def broken_laws(
-    steps: Sequence[Step], documents: Documents, writers: int, module: ModuleType = real
+    steps: Sequence[Step], documents: DocumentFacts, writers: int, module: ModuleType = real
 ) -> Iterator[tuple[str, object]]:
     """Yield the laws that a fold breaks in a history, each with where."""
     played = play(steps, documents, writers)
@@ -60,7 +60,7 @@ def broken_laws(
 
 
 def _broken_laws_of_set(
-    changes: list[Change], documents: Documents, module: ModuleType
+    changes: list[Change], documents: DocumentFacts, module: ModuleType
 ) -> Iterator[tuple[str, object]]:
     state = module.fold(changes, documents)
     if (found := as_plain(state)) != (expected := evaluate(changes, documents)):

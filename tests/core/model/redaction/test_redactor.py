@@ -26,7 +26,7 @@ from kbcore.model.record import Operation
 from kbcore.model.redaction import redactor
 from kbcore.model.redaction.changes import without_claims
 from kbcore.model.redaction.redactor import Redactor
-from kbcore.model.redaction.target import Target, names_of, pattern_of
+from kbcore.model.redaction.target import RedactionTarget, names_of, pattern_of
 
 FRAME = {"schema": 2, "changeset_id": "c", "digest": "d" * 64, "at": "2026-11-20", "actor": "a", "source": "cli"}
 
@@ -39,7 +39,7 @@ def put(key: str, **fields: Any) -> dict[str, Any]:
     return {"op": "put", "id": key, "base": 0, "set": {"type": "req", **fields}}
 
 
-def taken(target: Target, *payloads: bytes, sums: Any = None) -> list[dict[str, Any]]:
+def taken(target: RedactionTarget, *payloads: bytes, sums: Any = None) -> list[dict[str, Any]]:
     """Return the records without what is taken out, as the second reading makes them."""
     survey = Redactor(target)
     for seq, raw in enumerate(payloads, 1):
@@ -48,8 +48,8 @@ def taken(target: Target, *payloads: bytes, sums: Any = None) -> list[dict[str, 
     return [json.loads(made.payload(seq, raw, sums or {})) for seq, raw in enumerate(payloads, 1)]
 
 
-def of_pattern(text: str) -> Target:
-    return Target(matches=pattern_of(text))
+def of_pattern(text: str) -> RedactionTarget:
+    return RedactionTarget(matches=pattern_of(text))
 
 
 def test_every_operation_of_the_vocabulary_is_handled() -> None:
@@ -83,7 +83,7 @@ def test_an_id_is_the_same_new_one_everywhere_and_edges_about_its_edges_follow()
 
 def test_two_ids_never_become_one() -> None:
     found = taken(
-        Target(matches=pattern_of("secret[0-9]", is_regex=True)),
+        RedactionTarget(matches=pattern_of("secret[0-9]", is_regex=True)),
         payload(put("A-secret1", title="x"), put("A-secret2", title="y"), put("A-redacted", title="z")),
     )
     assert len({op["id"] for op in found[0]["ops"]}) == 3
@@ -121,7 +121,7 @@ def test_the_digest_of_a_clause_goes_with_its_text() -> None:
     fields = {"attributes.text": "key(secret).", "attributes.key": "0" * 32, "attributes.order": 7}
     (one,) = taken(of_pattern("secret"), payload(put("clause:0123456789abcdef", **fields)))
     assert one["ops"][0]["set"]["attributes.key"] == "[redacted]"
-    (one,) = taken(Target(seqs=frozenset([1])), payload(put("clause:0123456789abcdef", **fields)))
+    (one,) = taken(RedactionTarget(seqs=frozenset([1])), payload(put("clause:0123456789abcdef", **fields)))
     assert one["ops"][0]["set"]["attributes.order"] == 7
 
 
@@ -158,7 +158,7 @@ def test_the_whole_values_of_a_record_go_but_for_what_makes_an_element() -> None
         "created_at": "2026-11-20",
         "attributes.former_ids": ["B"],
     }
-    (one,) = taken(Target(seqs=frozenset([1])), payload(put("A", **fields), message="m", warnings=["w", "v"]))
+    (one,) = taken(RedactionTarget(seqs=frozenset([1])), payload(put("A", **fields), message="m", warnings=["w", "v"]))
     assert one["ops"][0]["set"] == {
         "type": "req", "title": "[redacted]", "tags": ["[redacted]"], "attributes.n": "[redacted]",
         "created_at": "2026-11-20", "attributes.former_ids": ["B"],
@@ -198,8 +198,10 @@ def test_a_field_goes_with_its_name_and_no_place_names_it(path: str) -> None:
         taken(target, payload({"op": "put", "id": "A", "base": 0, "set": {"type": "secret"}}))
 
 
-@pytest.mark.parametrize("target", [Target(ids=frozenset(["A"])), Target(seqs=frozenset([1])), of_pattern("secret")])
-def test_a_value_that_only_the_note_of_a_conflict_has_is_taken_out_and_documented(target: Target) -> None:
+@pytest.mark.parametrize(
+    "target", [RedactionTarget(ids=frozenset(["A"])), RedactionTarget(seqs=frozenset([1])), of_pattern("secret")]
+)
+def test_a_value_that_only_the_note_of_a_conflict_has_is_taken_out_and_documented(target: RedactionTarget) -> None:
     by = [{"change": "c" * 32, "actor": "a", "at": "2026-11-20"}]
     raw = payload(put("A", **{"contested.title": [{"value": "a secret", "changes": by}]}))
     (one,) = taken(target, raw)
@@ -213,13 +215,15 @@ def test_a_value_that_only_a_note_has_is_taken_out_of_the_facts_of_a_snapshot() 
     fields = {"type": "req", "title": "one", "contested.attributes.key": [{"value": "a secret", "changes": []}]}
     node = {"id": "A", "fields": fields, "owners": {}, "created_at": "t", "updated_at": "t", "created_seq": 1}
     line = json.dumps({"node": {**node, "version": 1, "source": ""}}).encode()
-    [left], is_changed = Redactor(Target(ids=frozenset(["A"]), fields=frozenset(["attributes.key"]))).facts([line])
+    [left], is_changed = Redactor(RedactionTarget(ids=frozenset(["A"]), fields=frozenset(["attributes.key"]))).facts(
+        [line]
+    )
     assert is_changed
     assert b"secret" not in left
 
 
 def test_members_of_a_value_stay_where_their_names_become_equal_and_so_do_equal_members_of_a_list() -> None:
-    target = Target(matches=pattern_of("secret[0-9]", is_regex=True))
+    target = RedactionTarget(matches=pattern_of("secret[0-9]", is_regex=True))
     members = {"secret1": 1, "secret2": 2, "[redacted]": 3, "x": [1, 1, "secret1", "secret2"]}
     (one,) = taken(target, payload(put("A", **{"attributes.key": members})))
     left = one["ops"][0]["set"]["attributes.key"]
@@ -234,7 +238,7 @@ def test_a_text_in_another_form_of_unicode_is_found() -> None:
 # Changes
 
 NODE, EDGE = EntityRef("A"), EdgeRef("depends_on", EntityRef("A"), EntityRef("B"))
-OF_RECORD = Target(changes=frozenset(["first"]))
+OF_RECORD = RedactionTarget(changes=frozenset(["first"]))
 
 
 def change(key: str, *claims: Any, message: str = "") -> Change:

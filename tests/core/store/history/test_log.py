@@ -16,7 +16,7 @@ from kbcore.model import record
 from kbcore.model.record import Record
 from kbcore.storage import journal
 from kbcore.store import branches
-from kbcore.store.history.log import Selection, count_operations, log, missing, operations_from, record_json
+from kbcore.store.history.log import RecordFilter, count_operations, log, missing, operations_from, record_json
 from kbcore.store.history.when import when_of
 from kbcore.store.write_request import Author
 from tests.core.store.history.undoing import revert
@@ -33,9 +33,9 @@ def edge(from_id: str, to_id: str, **fields: Any) -> dict[str, Any]:
 
 
 def seqs(project: Project, **asked: Any) -> list[int]:
-    found = {name: asked.pop(name) for name in Selection.__struct_fields__ if name in asked}
+    found = {name: asked.pop(name) for name in RecordFilter.__struct_fields__ if name in asked}
     points = {name: when_of(found[name]) for name in ("since", "until") if name in found}
-    return [one["seq"] for one in log(project.view(), Selection(**(found | points)), **asked)]
+    return [one["seq"] for one in log(project.view(), RecordFilter(**(found | points)), **asked)]
 
 
 def shown(project: Project, seq: int) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import pytest
 
 from kbcore.ids import link_id
 from kbcore.model.renames import joined
-from kbcore.model.state import Change
-from kbcore.store.history.touched import Touched, Word, changes_of, touched
+from kbcore.model.state import ElementChange
+from kbcore.store.history.touched import TouchedElement, Word, changes_of, touched
 from kbcore.view.history import changes_of as changes_at
 from kbcore.view.view import View
 from tests.support.repository.project import Project
@@ -36,22 +36,25 @@ EDGE = ("A", "depends_on", "", "B")
 
 def test_each_record_has_what_it_changed_entities_first(recorded: Project) -> None:
     assert touched(recorded.view(), [1, 2, 3], limit=9) == {
-        1: [Touched("created", "A"), Touched("created", "B")],
-        2: [Touched("updated", "A"), Touched("created", *EDGE)],
-        3: [Touched("deleted", "B"), Touched("deleted", *EDGE)],
+        1: [TouchedElement("created", "A"), TouchedElement("created", "B")],
+        2: [TouchedElement("updated", "A"), TouchedElement("created", *EDGE)],
+        3: [TouchedElement("deleted", "B"), TouchedElement("deleted", *EDGE)],
     }
 
 
 def test_no_more_is_named_of_a_record_than_is_asked_for(recorded: Project) -> None:
-    assert touched(recorded.view(), [1, 4], limit=1) == {1: [Touched("created", "A")], 4: [Touched("created", "C")]}
+    assert touched(recorded.view(), [1, 4], limit=1) == {
+        1: [TouchedElement("created", "A")],
+        4: [TouchedElement("created", "C")],
+    }
     assert touched(recorded.view(), [], limit=1) == {}
 
 
 def test_only_one_entity_and_its_edges_can_be_asked_for(recorded: Project) -> None:
     assert touched(recorded.view(), [1, 2, 3, 4], limit=9, ids=["B"]) == {
-        1: [Touched("created", "B")],
-        2: [Touched("created", *EDGE)],
-        3: [Touched("deleted", "B"), Touched("deleted", *EDGE)],
+        1: [TouchedElement("created", "B")],
+        2: [TouchedElement("created", *EDGE)],
+        3: [TouchedElement("deleted", "B"), TouchedElement("deleted", *EDGE)],
     }
 
 
@@ -79,7 +82,7 @@ class Counting:
         return found
 
 
-def word_of(change: Change[Any]) -> Word:
+def word_of(change: ElementChange[Any]) -> Word:
     return "created" if not change.before else "updated" if change.after else "deleted"
 
 
@@ -108,7 +111,7 @@ def test_of_a_rename_the_edges_that_changed_are_read_and_not_those_that_have_ano
     view = project.view()
     [changes] = changes_at(view, [5]).values()
     expected = [
-        Touched(word_of(one), now.from_id, now.type, now.kind, now.to_id)
+        TouchedElement(word_of(one), now.from_id, now.type, now.kind, now.to_id)
         for one in joined(changes).links
         if (now := one.after or one.before)
     ]
@@ -116,7 +119,7 @@ def test_of_a_rename_the_edges_that_changed_are_read_and_not_those_that_have_ano
     assert len(changes.links) > 80
     counting = Counting(view)
     found = touched(cast("View", counting), [5], limit=99)[5]
-    assert found[0] == Touched("renamed", "NEW", was="HUB")
+    assert found[0] == TouchedElement("renamed", "NEW", was="HUB")
     assert [one for one in found if one.type] == expected
     assert counting.count < 20
     assert touched(view, [5], limit=4)[5] == found[:4]
