@@ -178,6 +178,12 @@ def test_every_format_has_the_numbers_of_coverage_and_check(kb, synced):
     assert json.loads(kb("report", "--format", "json", "--out", "-").out)["requirements"] == found["requirements"]
 
 
+def test_sentences_on_coverage_have_a_space_between_them(kb, synced):
+    assert kb("set", "REQ-2", "status=retired").status == 0
+    text = Page(report_of(kb, synced)).texts["coverage"]
+    assert "1 requirement; percentages are of those to which an aspect applies. 1 retired is left out." in text
+
+
 def test_changes_since_a_point_are_a_page_of_their_own(kb, synced):
     assert kb("set", "TEST-1", "status=retired").status == 0
     page = Page(report_of(kb, synced, "--since", "1"))
