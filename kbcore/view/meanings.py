@@ -202,7 +202,7 @@ class BranchMeanings:
     def of(self, view: View, at: int | None, read: Reader) -> Meanings | None:
         """Return the meaning of the entities of a view, as of a seq; None of too many entities.
 
-        The documents of the view must have been attached. Raises: ``embedding.Unusable``.
+        The documents of the view must have been attached. Raises: ``embedding.ModelUnusable``.
         """
         [(count,)] = view.rows(f"select count(*) from {as_of.nodes(at)}")
         if count > limits.MAX_MEANINGS:

@@ -144,8 +144,8 @@ RECORD: Final[Columns] = {
 """``clock`` is the wall clock where it was behind (``clock.Moment``).
 
 ``holes`` is not "" in the record of a salvage: the missing records, as JSON. ``stated`` is not null in a record that
-the log lists although later ones are missing: what it changed, as JSON (``touched.Touched``, entities first); where
-earlier ones are missing as well, what it says that it changed.
+the log lists although later ones are missing: what it changed, as JSON (``touched.TouchedElement``, entities first);
+where earlier ones are missing as well, what it says that it changed.
 
 ``file``, ``offset_bytes`` and ``length_bytes`` say where the record's line is in the journal; the last ones
 count entities and edges that it changed. ``moved`` has what got another id where it renamed entities, as JSON

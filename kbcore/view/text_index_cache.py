@@ -85,7 +85,7 @@ class BranchTexts:
     def meanings(self, view: View, at: int | None, read: Reader) -> Meanings | None:
         """Return the meaning of the entities of a view that an index was asked for, as of a seq; None of too many.
 
-        Raises: ``embedding.Unusable``.
+        Raises: ``embedding.ModelUnusable``.
         """
         from kbcore.view.meanings import BranchMeanings  # noqa: PLC0415 - most searches need no model
 

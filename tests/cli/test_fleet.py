@@ -124,8 +124,8 @@ def test_a_place_must_be_named_and_have_something(kb, fleet, user):
     assert "--place" in kb("fleet", "status").err
 
 
-def test_what_can_be_no_place_is_refused(kb, fleet, synced):
-    write(synced, {"README.md": "Hello"})
+def test_what_can_be_no_place_is_refused(kb, fleet, root):
+    write(root, {"README.md": "Hello"})
     for place, status, said in (
         ("", exits.USAGE, "is no folder and no URL"),
         ("README.md", StorageError.exit_status, "is not a directory"),
@@ -136,8 +136,8 @@ def test_what_can_be_no_place_is_refused(kb, fleet, synced):
         assert said in ran.err
 
 
-def test_a_link_to_a_place_leads_there(kb, fleet, synced):
-    (synced.parent / "link").symlink_to(synced)
+def test_a_link_to_a_place_leads_there(kb, fleet, root):
+    (root.parent / "link").symlink_to(root)
     assert kb("export", "--parquet", "../link/place", "--repo", "acme/new").status == 0
     assert "acme/new" in kb("fleet", "status").out
 

@@ -24,15 +24,15 @@ STAND_IN = """\
 #!{python}
 import json, os, sys
 from pathlib import Path
-from kbcli.demo.client import Server, ToolCall, converse
+from kbcli.demo.client import ServerCall, ServerProgram, converse
 from kbcli.prove.report import JOBS
 
 if sys.argv[1:] == ["--version"]:
     sys.exit(print("stand-in 1.2.3"))
 entry = json.loads(Path(".mcp.json").read_text())["mcpServers"]["kb"]
 [steps] = [one.scripts["kb"].calls for one in JOBS if one.request == sys.argv[-1]]
-server = Server(entry["command"], tuple(entry["args"]), dict(os.environ), Path.cwd())
-done = converse(server, "stand-in", [ToolCall(one.tool, dict(one.arguments)) for one in steps])
+server = ServerProgram(entry["command"], tuple(entry["args"]), dict(os.environ), Path.cwd())
+done = converse(server, "stand-in", [ServerCall(one.tool, dict(one.arguments)) for one in steps])
 print({said})
 """
 """A client that makes the calls of the script of a job."""

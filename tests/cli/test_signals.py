@@ -210,11 +210,11 @@ def test_kb_results_that_watches_ends_within_a_large_report(synced: Path) -> Non
     write(synced, {"r.xml": f"<testsuite>{case * 400_000}</testsuite>"})
     patch = """
 from kbcore.results import collecting
-real = collecting.Collected.add
+real = collecting.CollectedOutcomes.add
 def add(self, *given):
     print("begun", file=sys.stderr, flush=True)
     return real(self, *given)
-collecting.Collected.add = add
+collecting.CollectedOutcomes.add = add
 """
     process = started(synced, patch, ["results", "--watch", "r.xml"])
     assert process.stderr
