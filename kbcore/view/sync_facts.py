@@ -16,9 +16,6 @@ from kbcore.view.tables import ELEMENTS, node_of
 from kbcore.view.view import View
 
 _FORMER: Final = f'"{FORMER_KEY}"'
-_GONE: Final = """
-select distinct id from any_node_history where contains(attributes, ?) and id not in (select id from any_node)
-"""
 
 
 def removed_with_files(view: View, keys: Iterable[str] | None = None) -> dict[str, Node]:
@@ -43,10 +40,10 @@ def removed_with_files(view: View, keys: Iterable[str] | None = None) -> dict[st
 
 
 def gone_with_former_ids(view: View) -> list[str]:
-    """Return the ids that no entity has now, and that one had which had former ids."""
-    if not view.seq or view.has_ended_none("node"):
-        return []
-    return [row[0] for row in view.rows(_GONE, [_FORMER])]
+    """Return the ids, in order, that no entity has now and that one had which had former ids. No table is loaded."""
+    had_former = "contains(attributes, ?)", [_FORMER]
+    had = {id_ for (id_,) in view.past_cells("node", ["id"], had_former, lambda row: _FORMER in row["attributes"])}
+    return sorted(had - {node.id for node in view.nodes(sorted(had))}) if had else []
 
 
 def statuses_by_sync(view: View, keys: Collection[str]) -> frozenset[str]:

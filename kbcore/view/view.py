@@ -292,7 +292,20 @@ class View:
         def is_asked_for(row: Mapping[str, Any]) -> bool:
             return row[key] in wanted and row["version"] >= since
 
-        return self._logged(f"{table}_history", columns, where, lambda batch: batch.ended[table], is_asked_for)
+        return self.past_cells(table, columns, where, is_asked_for)
+
+    def past_cells(
+        self,
+        table: str,
+        columns: Sequence[str],
+        condition: tuple[str, list[Any]],
+        is_so: Callable[[Mapping[str, Any]], bool],
+    ) -> list[tuple[Any, ...]]:
+        """Return columns of the superseded rows of a table for which a condition holds, in no order.
+
+        The condition is given as SQL with its parameters, and as a function of a row. Raises: as ``rows``.
+        """
+        return self._logged(f"{table}_history", columns, condition, lambda batch: batch.ended[table], is_so)
 
     def _logged(
         self,

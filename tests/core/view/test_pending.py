@@ -8,11 +8,13 @@ import pytest
 from kbcore.errors import ViewDamaged
 from kbcore.ids import link_id
 from kbcore.model.folding import apply
+from kbcore.model.graph import FORMER_IDS
 from kbcore.model.read_set import NOTHING, needs, needs_of_fold
-from kbcore.model.record import Operation, PutNode, ReadSource, StateLink
+from kbcore.model.record import DropNode, Operation, PutNode, ReadSource, StateLink
 from kbcore.model.schema import CORE
 from kbcore.model.state import Stamp
 from kbcore.view.history import state_at
+from kbcore.view.sync_facts import gone_with_former_ids
 from tests.support.generators.histories import basis_at, entries_of, lines_of, states_of
 from tests.support.views.grown import built
 from tests.support.views.late import wrong_when_late
@@ -82,6 +84,22 @@ def test_records_and_superseded_rows_of_a_short_branch_are_answered_without_a_da
         assert view.past("node", ["N-1"], ["id"], since=2) == []
         assert view.records([2, 3], ["seq", "changeset_id"]) == [(2, entries[1].record.changeset_id)]
         assert "_connection" not in vars(view)
+
+
+def test_an_id_that_is_gone_with_its_former_ids_is_known_before_and_after_it_is_in_tables() -> None:
+    renamed = [
+        PutNode(id=f"N-{number}", base=0, set={"type": "req", "title": "x", FORMER_IDS: [f"OLD-{number}"]})
+        for number in (2, 3)
+    ]
+    changed = [DropNode("N-1", base=1), DropNode("N-2", base=1), PutNode(id="N-3", base=1, set={"title": "y"})]
+    entries = entries_of([creating(1) + renamed, changed])
+    for at in (0, 1, 2):
+        with built(entries, at) as view:
+            view.extend(iter(entries[at:]), basis_at(entries, 2))
+            assert gone_with_former_ids(view) == ["N-2"]
+            assert "_connection" not in vars(view) or at, "a short branch needs no database for it"
+            assert view.rows("select count(*) from node_history") == [(3,)]
+            assert gone_with_former_ids(view) == ["N-2"]
 
 
 EDGE = StateLink(type="depends_on", from_id="N-1", to_id="N-9", base=0)
