@@ -12,8 +12,11 @@ from kbcore.kip.syntax.values import Count, JsonValue, Object, Text
 CalculationName = Literal["ADD", "MUL", "COALESCE", "CLAMP"]
 
 
-class WrittenLink(msgspec.Struct, frozen=True, tag_field="node"):
-    """One link to be written or pointed at: its two ends and its predicate."""
+class WrittenLink(msgspec.Struct, frozen=True, tag_field="node", tag="Fact"):
+    """One link to be written or pointed at: its two ends and its predicate.
+
+    The tag is in the digests of commands that records have (``digest_of``): like the names of the other nodes it stays.
+    """
 
     subject: Target
     predicate: Text
