@@ -86,7 +86,7 @@ def take_id(target: WriteTarget, kind: str, prefix: str = "", *, dry_run: bool =
 
     Without ``prefix`` it is that of most entities of the type.
 
-    Raises: ``InvalidQuery`` for an unknown type; as ``allocation.reserved``.
+    Raises: ``InvalidQuery`` for an unknown type; as ``id_allocation.reserved``.
     """
 
     def series(view: View) -> tuple[str, str]:

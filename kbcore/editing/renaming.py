@@ -146,7 +146,7 @@ def rename(
     Raises: ``NotFound``, ``InvalidQuery``; ``IntegrityViolation`` for an id in use; ``NotSynced`` where a file that
     names the entity is not synced; ``DerivedFact`` for a file that KB cannot change safely, with its line;
     ``StaleBase`` and ``InvalidChangeset`` by ``expected_seq``; as ``document_lock.held``, ``documents.commit`` and
-    ``allocation.reserved``.
+    ``id_allocation.reserved``.
     """
     request = framed_rename(target, message=message, dry_run=dry_run)
     if changeset_id:

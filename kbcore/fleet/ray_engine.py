@@ -56,7 +56,7 @@ _DIED: Final = "The worker of Ray ended before it answered, {count} times: it ma
 
 
 class RayOptions(msgspec.Struct, frozen=True):
-    """The engine of shards: by how many workers, 0 for one on each processor; of which cluster, "" for processes here.
+    """The workers that ask shards: their number, 0 for one on each processor, and the cluster, "" for processes here.
 
     ``shard`` is the most branches that a worker asks at once.
     """

@@ -73,7 +73,7 @@ class RedactAnswer(msgspec.Struct, frozen=True):
     staged: tuple[str, ...]
     """Those of them that are in the index of their worktree, and the old files are not any more."""
     failed: tuple[str, ...]
-    """Omissions about change files, a sentence each."""
+    """Sentences on what could not be done about change files."""
     elsewhere: tuple[str, ...]
 
     @property

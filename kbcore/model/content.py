@@ -18,7 +18,7 @@ PASSING: Final = frozenset(
     {"attributes.line", "attributes.consolidation_status", "attributes.consolidated_at", FORMER_IDS, *verdict.FIELDS}
 )
 STATED_OF_CODE: Final = frozenset({FILE, "attributes.kind", "attributes.signature", "attributes.body_sketch"})
-"""Facts that a source file states of a symbol beside the digests of its code: they say all of it that counts."""
+"""Facts that a source file states of a symbol. Beside them it states digests of the code, which say all that counts."""
 CODE: Final = frozenset({"attributes.signature_hash", "attributes.body_hash"})
 """The digests of the code of a symbol or test."""
 _NOT_OF_SYMBOLS: Final = PASSING | STATED_OF_CODE | CODE | {"title"}

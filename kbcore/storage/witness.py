@@ -64,7 +64,7 @@ class BranchWitness:
             return loss
 
     def prepare(self) -> None:
-        """Do before the branch is locked what has git started: see ``Place.prepare``."""
+        """Do before the branch is locked what has git started: see ``NotesFolder.prepare``."""
         with self._gate:
             self._place.prepare()
 

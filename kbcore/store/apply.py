@@ -97,7 +97,7 @@ def apply_changeset(
     ``elsewhere`` returns the highest ids of series that are in use in other places.
 
     Raises: everything that ``planning.plan.plan`` and ``BranchStore.commit`` raise; ``BranchMoved``; with ids to
-    allocate, as ``allocation.reserved``.
+    allocate, as ``id_allocation.reserved``.
     """
     if changeset.problems or not _marks_of(changeset):
         return _apply(workspace, branch, author, changeset, follows_head=follows_head, note=note)

@@ -40,7 +40,7 @@ class Past(msgspec.Struct, frozen=True):
     has_changes: bool = False
     """Changes of clients say what holds of an entity that has an earlier id again: nothing stated of the later one."""
     claimed: Mapping[str, bool] = {}
-    """An id that these files name as a former one is that of an entity after the changes of clients."""
+    """Ids that these files name as former ones and that changes of clients give to an entity (True) or take away."""
 
 
 class RenamePlan(msgspec.Struct):

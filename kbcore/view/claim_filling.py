@@ -86,7 +86,7 @@ class Filling:
         self._running = RunningClaims()
         """The state after the last record that was taken in, of elements that records touched since it was begun."""
         self._is_plain: dict[str, bool] = {}
-        """Entities may be in that state, as far as that was looked up."""
+        """By the id of each entity that was looked up: True where it may be in that state."""
         self._new = set[str]()
         """The ids of the changes that were noted since that state was begun."""
         self._has_others = bool(self._database.rows("select 1 from seen limit 1"))

@@ -42,7 +42,7 @@ def count_proposed(view: View) -> int:
 
 
 class AcceptedTables:
-    """The answers over the tables of a view without proposals."""
+    """The tables of a view without proposals, and answers over them."""
 
     def __init__(self, cursor: database.Connection) -> None:
         self._cursor = cursor

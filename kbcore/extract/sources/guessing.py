@@ -94,7 +94,7 @@ _PREFIXES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("TEST", "TC"), "test"),
     **dict.fromkeys(("SC", "UC"), "scenario"),
 }
-"""The beginnings of ids, by type."""
+"""The types of entities, by the beginnings of their ids."""
 _ITEMS: Final = 200
 
 

@@ -18,7 +18,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RedactedTexts:
-    """Texts and ids without a pattern; without one, only ids that are made of a redacted name change.
+    """Texts and ids from which a pattern is taken out; with none, only ids that are made of a redacted name change.
 
     ``taken`` are ids that no new one may be, ``derived`` those that are made of a name which is taken out.
     """

@@ -77,7 +77,7 @@ class TextMatch(msgspec.Struct, frozen=True):
     hint: str = ""
     """The reason why meaning was not searched although it should be, and what to do."""
     remark: str = ""
-    """The time that it took to make the meaning ready."""
+    """A sentence on the time that it took to make the meaning ready, "" where it was."""
 
     @property
     def is_partial(self) -> bool:
