@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from kbcore.errors import BranchMoved
-from kbcore.kip import kml
+from kbcore.kip import kml, syntax
 from kbcore.kip.binding import read
 from kbcore.query import Query, page_of
 from kbcore.store.history.compare import diff
@@ -14,6 +15,13 @@ from tests.support.repository.kip_writing import Kip
 from tests.support.repository.project import AUTHOR
 
 ALICE = '{type: "Person", name: "Alice"}'
+TAGS = """
+    Aggregate AllOf AnyOf Assignments AttributeChange Calculation ClauseGroup Comparison ConceptBlock ConceptPattern
+    Count DeleteConcepts DeleteKeys DeletePropositions DescribeDomains DescribeNeighbourhood DescribePrimer
+    DescribeSyntax DescribeType DescribeTypes ExportCommand Fact FilterClause FindCommand Hops IsIn IsNull JsonValue
+    LinkId LinkPattern MapMember Matcher Merge Negation Not Now Object Optional Path PredicateNames Proposition
+    SearchCommand SetProposition Sort Text TextTest Triple Union Update Upsert Upserts ValuePlaceholder Variable
+"""
 TASTE = 'CONCEPT { {type: "$ConceptType", name: "Taste"} }'
 
 
@@ -23,6 +31,12 @@ def test_a_record_has_the_digest_that_every_version_takes_of_its_command(kip: Ki
     assert kip.project.view().records([2], ["digest"]) == [
         ("c2543c26265aa4a92baf8dc64f09d871d0bbabc7cfd275aa2f57b29110967a69",)
     ]
+
+
+def test_the_tags_of_the_nodes_of_a_command_are_those_of_every_version():
+    """A tag is the name of the class unless it is fixed: a renamed class would change digests."""
+    nodes = [value for value in vars(syntax).values() if isinstance(value, type) and issubclass(value, msgspec.Struct)]
+    assert sorted(str(node.__struct_config__.tag) for node in nodes) == TAGS.split()
 
 
 def test_a_reverted_command_leaves_what_was_and_comes_back_when_that_is_reverted(kip: Kip) -> None:
