@@ -18,7 +18,7 @@ from kbcore.text.escaping import in_quotes
 from kbweb.links import address, entity_path, id_in_path
 from kbweb.server.pages.review import FILTERS, name_of
 from kbweb.server.reading import Reader
-from kbweb.server.asked import RequestValues
+from kbweb.server.request_values import RequestValues
 
 _MAX_SEQ: Final = 100_000_000
 _DECISIONS: Final = ("accept", "reject")
@@ -83,7 +83,7 @@ def _target(reader: Reader) -> WriteTarget:
     branch = reader.branch()
     branches.for_writing(branch.workspace, branch.choice, lambda _: None)
     reading = reader.files.reading(branch.workspace, branch.name)
-    return WriteTarget(branch.workspace, branch.name, reader.place.author, reading, branch.choice.follows_head)
+    return WriteTarget(branch.workspace, branch.name, reader.target.author, reading, branch.choice.follows_head)
 
 
 def _check_seq(reader: Reader, asked: RequestValues) -> None:

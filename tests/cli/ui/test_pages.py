@@ -23,10 +23,10 @@ from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.view.cache_files import TEXT
 from kbweb.links import ServerLinks
 from kbweb.server import exports
-from kbweb.server.asked import RequestValues
 from kbweb.server.pages.entities import entities
-from kbweb.server.pages.page import Ask, ExportTable, HtmlPage
+from kbweb.server.pages.page import ExportTable, HtmlPage, PageRequest
 from kbweb.server.reading import Reader, ReadTarget
+from kbweb.server.request_values import RequestValues
 from tests.support.processes.cli import environment, program, write
 from tests.support.processes.explorer import Explorer
 from tests.support.repository.places import STORES_NAME
@@ -242,7 +242,9 @@ def test_the_text_index_is_made_before_anybody_searches(project):
         reader.warm()
         reader.threads.shutdown()
         made = file.stat()
-        found = reader.read("", lambda state: entities(Ask(RequestValues("text=req"), ServerLinks({}), reader), state))
+        found = reader.read(
+            "", lambda state: entities(PageRequest(RequestValues("text=req"), ServerLinks({}), reader), state)
+        )
         assert [one.id for one in found.values["found"]] == ["REQ-1"]
         assert file.stat().st_ino == made.st_ino
 
