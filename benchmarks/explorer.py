@@ -122,15 +122,15 @@ def main(program: list[str], root: str, key: str, rounds: int) -> None:
     from benchmarks.inside import opened
     from benchmarks.stores import BRANCH
     from kbcore.view.cache_files import TEXT
-    from kbweb.server.pages.page import Ask
+    from kbweb.server.pages.page import PageRequest
     from kbweb.server.pages.registry import PAGES
 
     def read(reader: Any, name: str) -> None:
         from kbweb.links import ServerLinks
-        from kbweb.server.asked import RequestValues
+        from kbweb.server.request_values import RequestValues
 
-        ask = Ask(RequestValues(""), ServerLinks({}), reader, key)
-        reader.read("", lambda state: PAGES[_ROUTES[name]](ask, state))
+        request = PageRequest(RequestValues(""), ServerLinks({}), reader, key)
+        reader.read("", lambda state: PAGES[_ROUTES[name]](request, state))
 
     def first(path: str, index: Path | None = None) -> Sample:
         if index:

@@ -127,7 +127,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcore/fleet/head.py",
         "kbcli/views/reports/sarif.py",
         "kbweb/links.py",
-        "kbweb/server/asked.py",
+        "kbweb/server/request_values.py",
         "kbweb/server/writing.py",
     ),
     "time": ("kbcore/clock.py",),

@@ -24,7 +24,7 @@ from kbcore.text.json_reader import NotJson, read_spans
 PartName = Literal["server", "hooks", "instructions", "skill"]
 
 _EMPTY: Final[tuple[dict[str, Any], ...]] = ({}, {"version": 1}, {"version": 1, "hooks": {}}, {"hooks": {}})
-"""The text of a JSON file that holds nothing."""
+"""The contents of a JSON file that holds nothing, as KB or a client begins one."""
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 

@@ -41,8 +41,8 @@ def run(
     if port:
         check_bounds("--port", port, _MAX_PORT, "any that is free")
     session.open_to_read()
-    place = ReadTarget(session.start, session.named_branch, session.machine, session.author, session.git_places)
-    server = ExplorerServer(place, port, _reporting(session), writes=write)
+    target = ReadTarget(session.start, session.named_branch, session.machine, session.author, session.git_places)
+    server = ExplorerServer(target, port, _reporting(session), writes=write)
     with ending.by_signals(server.stop):
         address = server.address()
         if session.output.is_json:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class FoundFleet(NamedTuple):
-    """The request of a command: the place, its heads, those that could not be read, who asks, and by which workers."""
+    """A fleet that a command asks: its place, its heads, those that could not be read, the user, and the workers."""
 
     place: Place
     heads: list[FleetHead]

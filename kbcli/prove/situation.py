@@ -88,9 +88,8 @@ class Situation:
         arguments = _filled(step.arguments, self._taken)
         if step.tool == SHELL:
             status, text = project.spawn([SHELL_PROGRAM, "-c", arguments["command"]], self.home, self.env)
-            return AnsweredCall(
-                SHELL, arguments, text, is_error=status > 1
-            )  # 1 is what grep says where there is nothing
+            # grep ends with 1 where it finds nothing
+            return AnsweredCall(SHELL, arguments, text, is_error=status > 1)
         answer = self.connection(step.client).call(ServerCall(step.tool, arguments))
         for name, place in step.takes.items():
             self._taken[name] = _at(answer.document, place)

@@ -126,13 +126,25 @@ def check_types(wanted: ProposalFilter, schema: Schema) -> None:
 
 def with_present_names(view: View, wanted: ProposalFilter) -> ProposalFilter:
     """Return a filter whose ids are those of now. Raises: ``NotFound`` for one that no entity or edge has."""
-    present = view.renamed(wanted.ids) if wanted.ids else {}
-    named = tuple(present.get(one, one) for one in wanted.ids)
-    known = {one.id for one in view.nodes(named)} | {one.id for one in view.links(named)} if named else set()
+    named, known = _present(view, wanted.ids)
     for one in named:
         if one not in known:
             raise missing(view, one)
     return msgspec.structs.replace(wanted, ids=named)
+
+
+def present_names(view: View, ids: Sequence[str]) -> tuple[str, ...]:
+    """Return the ids of now of the entities and edges of these ids; those that no element has are left out."""
+    named, known = _present(view, ids)
+    return tuple(one for one in named if one in known)
+
+
+def _present(view: View, ids: Sequence[str]) -> tuple[tuple[str, ...], set[str]]:
+    """Return the ids of now, and those of them that an entity or an edge has."""
+    present = view.renamed(ids) if ids else {}
+    named = tuple(present.get(one, one) for one in ids)
+    known = {one.id for one in view.nodes(named)} | {one.id for one in view.links(named)} if named else set()
+    return named, known
 
 
 def find_proposals(view: View, wanted: ProposalFilter = ALL) -> list[Proposal]:

@@ -26,7 +26,7 @@ _NO_MEMORY_PAUSE_S: Final = 0.05
 
 
 class _Job:
-    """The event that one task waits for."""
+    """The work that one task waits for, with its result or error, and the event of its end."""
 
     def __init__(self, act: Callable[[], Any]) -> None:
         self._act = act

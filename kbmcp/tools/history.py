@@ -284,12 +284,15 @@ def _diff(call: Call, asked: HistoryRequest, view: View) -> Payload:
 
 
 def _proposals(asked: HistoryRequest, view: View) -> list[Proposal]:
-    """Return what is proposed and requested: of an entity and its edges, of a record, or of a writer."""
-    from kbcore.store.review import ProposalFilter, find_proposals
+    """Return what is proposed and requested: of an entity and its edges, of a record, or of a writer.
 
-    ids = (view.renamed([asked.id]).get(asked.id, asked.id),) if asked.id else ()
-    seqs = (asked.seq,) if asked.seq else ()
-    return find_proposals(view, ProposalFilter(ids, seqs, (), asked.actor, asked.session))
+    Raises: ``NotFound`` for an id that no entity or edge has.
+    """
+    from kbcore.store.review import ProposalFilter, find_proposals, with_present_names
+
+    ids, seqs = (asked.id,) if asked.id else (), (asked.seq,) if asked.seq else ()
+    wanted = ProposalFilter(ids, seqs, (), asked.actor, asked.session)
+    return find_proposals(view, with_present_names(view, wanted))
 
 
 def _decide(call: Call, asked: HistoryRequest) -> Payload:

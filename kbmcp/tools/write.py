@@ -207,7 +207,7 @@ def _renamed(call: Call, old: str, new: str, changeset: Changeset) -> Payload:
 def _purged(call: Call, asked: RequestedWrite) -> Payload:
     """Delete an entity, and take its values out of every store of this clone, once a person has confirmed that.
 
-    Raises: ``NeedsPerson``; as ``_applied`` and ``redaction.redact``.
+    Raises: ``NeedsPerson``; ``StaleBase`` as ``confirm``; as ``_applied`` and ``redaction.redact``.
     """
     from kbcore.maintenance import redaction, redaction_preview
 

@@ -24,12 +24,12 @@ from kbcore.process.interrupting import CurrentWork, Stopped
 from kbweb.links import ServerLinks, address
 from kbweb.rendering import asset, render
 from kbweb.server.access import Message, Receive, Send
-from kbweb.server.asked import RequestValues
 from kbweb.server.exports import KINDS, exported, formats_of
 from kbweb.server.pages.entities import suggest
-from kbweb.server.pages.page import MAX_EXPORT_ROWS, PAGE_ROWS, Ask, HtmlPage, PageOf
+from kbweb.server.pages.page import MAX_EXPORT_ROWS, PAGE_ROWS, HtmlPage, PageOf, PageRequest
 from kbweb.server.pages.registry import NAVIGATION, PAGES
 from kbweb.server.reading import BranchState, Reader, not_there
+from kbweb.server.request_values import RequestValues
 from kbweb.server.writing import decide_proposals, edit_entity, revert_record
 
 T = TypeVar("T")
@@ -165,15 +165,17 @@ class Explorer:
             kept = {"at": asked.one("at")} if asked.one("at") else {}
             format_ = asked.one("format")
             limit = MAX_EXPORT_ROWS + 1 if format_ else PAGE_ROWS
-            ask = Ask(asked, ServerLinks(kept, self._base), self._reader, request.path_params.get("key", ""), limit)
+            page_request = PageRequest(
+                asked, ServerLinks(kept, self._base), self._reader, request.path_params.get("key", ""), limit
+            )
 
             def answer(state: BranchState) -> Response:
-                page = page_of(ask, state)
+                page = page_of(page_request, state)
                 if format_:
                     name = f'attachment; filename="kb-{page.template}.{format_}"'
                     body = exported(page, format_)
                     return Response(body, headers={"content-disposition": name, "content-type": KINDS[format_]})
-                return self._html(self._document(request, ask, page, state))
+                return self._html(self._document(request, page_request, page, state))
 
             return self._reader.read(asked.one("at"), answer)
         except KBError as error:
@@ -182,18 +184,18 @@ class Explorer:
             text = "The explorer ends." if self.is_ending else "The page took too long. Choose a smaller part."
             return Response(text, 503, media_type="text/plain")
 
-    def _document(self, request: Request, ask: Ask, page: HtmlPage, state: BranchState) -> str:
-        asked, here = ask.asked, request.url.path
+    def _document(self, request: Request, page_request: PageRequest, page: HtmlPage, state: BranchState) -> str:
+        asked, here = page_request.parameters, request.url.path
         path = f"{self._base}{request.scope['raw_path'].decode('latin-1')}"
         values = {
-            "links": ask.links,
+            "links": page_request.links,
             "asked": asked,
             "at": asked.one("at"),
             "path": path,
             "writes": self._writes and not state.files.is_past,
             "head": state.head,
-            "pages": _pages(path, ask, page),
-            "next_place": _next_place(path, ask, page),
+            "pages": _pages(path, page_request, page),
+            "next_place": _next_place(path, page_request, page),
             "revert_place": f"{path}/revert",
             **page.values,
         }
@@ -202,7 +204,7 @@ class Explorer:
         return render(
             "layout.html",
             base=self._base,
-            links=ask.links,
+            links=page_request.links,
             title=page.title,
             navigation=NAVIGATION,
             here=next((name for name in NAVIGATION if here == (f"/{name}" if name != "overview" else "/")), ""),
@@ -223,7 +225,7 @@ class Explorer:
                 "now": address(path, others),
             },
             content=content,
-            exports=[(name.upper(), _export_place(path, ask, name)) for name in formats_of(page)],
+            exports=[(name.upper(), _export_place(path, page_request, name)) for name in formats_of(page)],
         )
 
     def _error(self, error: KBError, kept: dict[str, str], *, writes: bool = False) -> Response:
@@ -282,9 +284,9 @@ class Explorer:
             try:
                 asked = RequestValues(request.url.query)
                 kept = {"at": asked.one("at")} if asked.one("at") else {}
-                ask = Ask(asked, ServerLinks(kept, self._base), self._reader)
-                page = self._reader.read(asked.one("at"), lambda state: suggest(ask, state))
-                return self._html(render("suggest.html", links=ask.links, **page.values))
+                page_request = PageRequest(asked, ServerLinks(kept, self._base), self._reader)
+                page = self._reader.read(asked.one("at"), lambda state: suggest(page_request, state))
+                return self._html(render("suggest.html", links=page_request.links, **page.values))
             except KBError as error:
                 return Response(f"{error.message} {error.hint}", 400, media_type="text/plain")
             except (Stopped, interrupting.TimeOver):
@@ -355,32 +357,38 @@ class _Parts(msgspec.Struct, frozen=True):
     after: str | None
 
 
-def _pages(path: str, ask: Ask, page: HtmlPage) -> _Parts:
-    total, offset, limit = page.values.get("total", 0), ask.offset, ask.limit
+def _pages(path: str, page_request: PageRequest, page: HtmlPage) -> _Parts:
+    total, offset, limit = page.values.get("total", 0), page_request.offset, page_request.limit
     last = (total - 1) // limit * limit if total else 0  # where the last part begins, for an offset beyond it
-    before = _with(path, ask, offset=max(0, min(offset - limit, last))) if offset else None
+    before = _with(path, page_request, offset=max(0, min(offset - limit, last))) if offset else None
     return _Parts(
-        offset, limit, total, before, _with(path, ask, offset=offset + limit) if offset + limit < total else None
+        offset,
+        limit,
+        total,
+        before,
+        _with(path, page_request, offset=offset + limit) if offset + limit < total else None,
     )
 
 
-def _next_place(path: str, ask: Ask, page: HtmlPage) -> str:
+def _next_place(path: str, page_request: PageRequest, page: HtmlPage) -> str:
     """Return where the next part of a page is that goes on from a place, "" where there is none."""
     if page.values.get("next_cursor"):
-        return _with(path, ask, cursor=page.values["next_cursor"])
+        return _with(path, page_request, cursor=page.values["next_cursor"])
     if page.values.get("before"):
-        return _with(path, ask, before=page.values["before"])
-    return _with(path, ask, offset=page.values["after"]) if page.values.get("after") else ""
+        return _with(path, page_request, before=page.values["before"])
+    return _with(path, page_request, offset=page.values["after"]) if page.values.get("after") else ""
 
 
-def _with(path: str, ask: Ask, **other: str | int) -> str:
+def _with(path: str, page_request: PageRequest, **other: str | int) -> str:
     """Return the address of the same page with other values."""
-    return address(path, {**ask.asked.values(but=other), **other})
+    return address(path, {**page_request.parameters.values(but=other), **other})
 
 
-def _export_place(path: str, ask: Ask, format_: str) -> str:
+def _export_place(path: str, page_request: PageRequest, format_: str) -> str:
     """Return where an export of a page is: of all its rows from the first on, whichever part is shown."""
-    return address(path, ask.asked.values(but={"offset", "cursor", "before", "format"}) | {"format": [format_]})
+    return address(
+        path, page_request.parameters.values(but={"offset", "cursor", "before", "format"}) | {"format": [format_]}
+    )
 
 
 def _mark_of(branch: str, seq: int, digest: str, files: str) -> str:

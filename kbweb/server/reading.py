@@ -112,8 +112,8 @@ class Summary(msgspec.Struct, frozen=True):
 class Reader:
     """Reads the branch for all requests of a process, from any number of threads."""
 
-    def __init__(self, place: ReadTarget) -> None:
-        self.place = place
+    def __init__(self, target: ReadTarget) -> None:
+        self.target = target
         self.threads = ThreadPoolExecutor(MAX_READERS, "kb-ui")
         """In which pages are read: each thread keeps its view."""
         self.work = CurrentWork()
@@ -151,8 +151,8 @@ class Reader:
 
     def branch(self) -> Branch:
         """Return the branch as it is found now. Raises: as ``open_workspace`` and ``branches.open_to_read``."""
-        workspace = open_workspace(self.place.start, self.place.machine, self._pool, **self.place.git_places)
-        store, choice, _ = branches.open_to_read(workspace, self.place.branch)
+        workspace = open_workspace(self.target.start, self.target.machine, self._pool, **self.target.git_places)
+        store, choice, _ = branches.open_to_read(workspace, self.target.branch)
         return Branch(workspace, store, choice)
 
     def read(self, at: str, use: Callable[[BranchState], T]) -> T:
@@ -178,7 +178,7 @@ class Reader:
 
             return branch.store.read(past)
         except KBError as error:
-            error.locate_remedies(lambda text: branch.workspace.located(text, self.place.branch))
+            error.locate_remedies(lambda text: branch.workspace.located(text, self.target.branch))
             raise
 
     def mark(self) -> dict[str, Any]:

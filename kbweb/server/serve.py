@@ -25,11 +25,11 @@ class ExplorerServer:
     """Listens from the moment it is made; ``run`` answers until ``stop``."""
 
     def __init__(
-        self, place: ReadTarget, port: int, report: Callable[[BaseException], None], *, writes: bool = False
+        self, target: ReadTarget, port: int, report: Callable[[BaseException], None], *, writes: bool = False
     ) -> None:
         """``port`` is 0 for any that is free. Raises: ``InvalidQuery`` for one that cannot be had."""
         self._socket = _listening(port)
-        reader = Reader(place)
+        reader = Reader(target)
         # The branch is read while what serves pages is imported, which takes about as long.
         reader.warm()
         try:

@@ -13,12 +13,12 @@ from kbcore.model import changeset
 from kbcore.store import branches
 from kbcore.store.history.undo import UndoOptions
 from kbcore.store.history.when import is_seq
-from kbcore.store.review import check_reviewer, decision, find_proposals
+from kbcore.store.review import check_reviewer, decision, find_proposals, present_names
 from kbcore.text.escaping import in_quotes
 from kbweb.links import address, entity_path, id_in_path
-from kbweb.server.asked import RequestValues
 from kbweb.server.pages.review import FILTERS, name_of
 from kbweb.server.reading import Reader
+from kbweb.server.request_values import RequestValues
 
 _MAX_SEQ: Final = 100_000_000
 _DECISIONS: Final = ("accept", "reject")
@@ -74,9 +74,8 @@ def decide_proposals(reader: Reader, _: str, asked: RequestValues) -> str:
     accepted, rejected = (chosen, []) if action == "accept" else ([], chosen)
     target.apply(decision(accepted, rejected, seq=seq, message=asked.one("message")))
     filters = {name: asked.many(name) for name in FILTERS}
-    if ids := filters.pop("id"):  # a page about what was deleted by the decision would be an error
-        nodes = reader.branch().store.read(lambda view: view.nodes(ids))
-        filters["id"] = tuple(one.id for one in nodes)
+    if filters["id"]:  # a page about what was deleted by the decision would be an error
+        filters["id"] = reader.branch().store.read(lambda view: present_names(view, filters["id"]))
     return address("/review", filters)
 
 
@@ -84,7 +83,7 @@ def _target(reader: Reader) -> WriteTarget:
     branch = reader.branch()
     branches.for_writing(branch.workspace, branch.choice, lambda _: None)
     reading = reader.files.reading(branch.workspace, branch.name)
-    return WriteTarget(branch.workspace, branch.name, reader.place.author, reading, branch.choice.follows_head)
+    return WriteTarget(branch.workspace, branch.name, reader.target.author, reading, branch.choice.follows_head)
 
 
 def _check_seq(reader: Reader, asked: RequestValues) -> None:

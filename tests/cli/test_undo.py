@@ -129,6 +129,7 @@ def test_force_takes_no_value_that_came_after_the_expected_record(kb, changed):
     assert kb("show", "SCN-1", "--json").json["entity"]["title"] == "Device of a neighbour"
 
 
+@pytest.mark.sliced
 def test_a_dry_run_of_a_revert_says_what_would_change_and_writes_nothing(kb, changed):
     ran = kb("revert", "3", "--dry-run")
     assert (ran.status, ran.out) == (0, "Would change main at seq 3: 1 updated.\n")

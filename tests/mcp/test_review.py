@@ -78,6 +78,14 @@ def test_an_agent_that_is_listed_decides(shared):
         assert "proposed" not in trusted.call("kb_query", ids=["T-4"])["entities"][0]
 
 
+def test_an_id_that_does_not_exist_is_refused_with_the_nearest_one(shared):
+    with agent(shared.root, name="trusted") as trusted:
+        trusted.call("kb_query", ids=["REQ-1"])
+        for action in ("proposed", "accept", "reject"):
+            refused = trusted.refused("kb_history", action=action, id="REQ-11")
+            assert (refused["code"], "REQ-1" in refused["hint"]) == ("not_found", True)
+
+
 def test_a_server_that_only_reads_lists_and_decides_nothing(shared):
     with agent(shared.root, name="bot") as bot:
         propose(bot, "T-5")

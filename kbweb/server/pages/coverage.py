@@ -15,22 +15,22 @@ from kbcore.query.drawing import MAX_NODES
 from kbcore.query.matrix import MatrixRequest, check_matrix, read_matrix
 from kbcore.text.escaping import in_quotes
 from kbweb.contents import requirement_lines
-from kbweb.server.pages.page import Ask, ExportTable, HtmlPage, root_of, schema_of
+from kbweb.server.pages.page import ExportTable, HtmlPage, PageRequest, root_of, schema_of
 from kbweb.server.reading import BranchState, owners_of
 
 
-def overview(ask: Ask, state: BranchState) -> HtmlPage:
+def overview(request: PageRequest, state: BranchState) -> HtmlPage:
     """Return what there is, how far it is covered, and the last records."""
-    found = ask.reader.summary(state).overview
+    found = request.reader.summary(state).overview
     at, commit = read_last_record(state.view)
     values = {"overview": found, "branch": state.branch.name, "seq": state.seq, "at": at, "commit": commit}
     counts = [(one.type, status, count) for one in found.types for status, count in one.statuses]
     return HtmlPage("overview", "Overview", values, ExportTable(("type", "status", "entities"), counts))
 
 
-def coverage(ask: Ask, state: BranchState) -> HtmlPage:
+def coverage(request: PageRequest, state: BranchState) -> HtmlPage:
     """Return how far requirements are covered, in groups."""
-    counts, by_name = ask.reader.counts(state), ask.reader.groups(state)
+    counts, by_name = request.reader.counts(state), request.reader.groups(state)
     counted = [
         (by, group.name or "", group.requirements, *(tally.yes for tally in group.tallies.values()), group.failing)
         for by, groups in by_name.items()
@@ -41,22 +41,22 @@ def coverage(ask: Ask, state: BranchState) -> HtmlPage:
     return HtmlPage("coverage", "Coverage", {"overview": overview, "groups": by_name}, table)
 
 
-def requirements(ask: Ask, state: BranchState) -> HtmlPage:
+def requirements(request: PageRequest, state: BranchState) -> HtmlPage:
     """Return the requirements with what specifies, verifies and implements each."""
-    asked, view = ask.asked, state.view
+    asked, view = request.parameters, state.view
     lacks = asked.many("lacks")
     for aspect in lacks:
         if aspect not in ASPECTS:
             raise InvalidQuery(f"{in_quotes(aspect)} is no aspect.", hint=f"Choose of {', '.join(ASPECTS)}.")
     tag, part = asked.one("tag"), RequirementPart(lacks, bool(asked.one("holes")), asked.one("priority"))
     of_tag = Query(tags=(tag,) if tag else ())
-    rows, total = read_part(view.rows, None, of_tag, part, limit=ask.limit, offset=ask.offset)
-    tags, priorities = ask.reader.choices(state)
+    rows, total = read_part(view.rows, None, of_tag, part, limit=request.limit, offset=request.offset)
+    tags, priorities = request.reader.choices(state)
     values = {
         "aspects": ASPECTS,
         "requirements": requirement_lines(rows),
         "total": total,
-        "all": ask.reader.counts(state).total.requirements,
+        "all": request.reader.counts(state).total.requirements,
         "tags": tags[:MAX_NODES],
         "priorities": priorities,
     }
@@ -70,9 +70,9 @@ def _aspect_text(one: Any, aspect: str) -> str:
     return ", ".join(getattr(one, aspect))
 
 
-def matrix(ask: Ask, state: BranchState) -> HtmlPage:
+def matrix(request: PageRequest, state: BranchState) -> HtmlPage:
     """Return which entities of a type lead to which ones of another, over a path of edges."""
-    asked = ask.asked
+    asked = request.parameters
     schema = schema_of(state)
     steps = tuple(" ".join(asked.many("edges")).split())
     types, edges = sorted(schema.entities), sorted(schema.edges)
@@ -91,7 +91,7 @@ def matrix(ask: Ask, state: BranchState) -> HtmlPage:
     known = DataNames(state.recorded.rows, is_edge=False, owners=partial(owners_of, state))
     checked = check(query, schema, known, problems, root=root_of(state))
     only: tuple[MatrixState, ...] = ("no",) if asked.one("holes") else ()
-    wanted = MatrixRequest(checked, steps, asked.one("to"), only, limit=ask.limit, offset=ask.offset)
+    wanted = MatrixRequest(checked, steps, asked.one("to"), only, limit=request.limit, offset=request.offset)
     found = read_matrix(state.recorded.rows, state.at, check_matrix(wanted, schema))
     cells = [
         (row.subject.id, row.subject.title, row.state, row.reason, ", ".join(one.id for one in row.ends), row.count)

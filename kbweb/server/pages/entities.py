@@ -14,16 +14,16 @@ from kbcore.query.former import with_present_ids
 from kbcore.query.subject import Subject, subject_of_node
 from kbcore.store.history.when import span_meant
 from kbcore.sync.searching import search
-from kbweb.server.pages.page import Ask, ExportTable, HtmlPage, root_of, schema_of
+from kbweb.server.pages.page import ExportTable, HtmlPage, PageRequest, root_of, schema_of
 from kbweb.server.reading import BranchState, owners_of
 
 SUGGESTED: Final = 12
 """Entities that are shown while one types."""
 
 
-def entities(ask: Ask, state: BranchState) -> HtmlPage:
+def entities(request: PageRequest, state: BranchState) -> HtmlPage:
     """Return the entities that a query finds, as ``kb query`` does."""
-    asked, workspace = ask.asked, state.branch.workspace
+    asked, workspace = request.parameters, state.branch.workspace
     problems: list[Problem] = []
     query = Query(
         type=asked.one("type"),
@@ -40,7 +40,7 @@ def entities(ask: Ask, state: BranchState) -> HtmlPage:
         depth=asked.number("depth", 1, MAX_TRAVERSAL_DEPTH, 1),
         reverse=bool(asked.one("reverse")),
         sort=asked.one("sort") or ("" if asked.one("text") or asked.one("from") else "id"),
-        limit=min(ask.limit, MAX_PAGE_ROWS),
+        limit=min(request.limit, MAX_PAGE_ROWS),
         cursor=asked.one("cursor"),
     )
     view = state.recorded
@@ -56,7 +56,7 @@ def entities(ask: Ask, state: BranchState) -> HtmlPage:
     while True:
         found = search(workspace, state.branch.store, state.branch.name, view, checked)
         subjects += map(subject_of_node, found.entities)
-        if len(subjects) >= ask.limit or not found.next_cursor:
+        if len(subjects) >= request.limit or not found.next_cursor:
             break
         checked = msgspec.structs.replace(checked, cursor=found.next_cursor)  # an export has all that is found
     values = {
@@ -70,9 +70,9 @@ def entities(ask: Ask, state: BranchState) -> HtmlPage:
     return HtmlPage("found", "Entities", values, table)
 
 
-def suggest(ask: Ask, state: BranchState) -> HtmlPage:
+def suggest(request: PageRequest, state: BranchState) -> HtmlPage:
     """Return the first entities that a search finds whose last word may be a beginning."""
-    words = ask.asked.one("text")
+    words = request.parameters.one("text")
     if not words:
         return HtmlPage("suggest", "Search", {"found": [], "total": 0, "words": ""})
     query = check(Query(text=words, limit=SUGGESTED), schema_of(state))

@@ -10,14 +10,14 @@ from kbcore.rules import Severity
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 from kbweb.contents import by_rule
-from kbweb.server.pages.page import Ask, ExportTable, HtmlPage
+from kbweb.server.pages.page import ExportTable, HtmlPage, PageRequest
 from kbweb.server.reading import BranchState
 
 
-def violations(ask: Ask, state: BranchState) -> HtmlPage:
+def violations(request: PageRequest, state: BranchState) -> HtmlPage:
     """Return what the rules find. Raises: ``InvalidQuery`` for a rule or a severity that does not exist."""
-    summary = ask.reader.summary(state)
-    rule, severity = ask.asked.one("rule"), ask.asked.one("severity")
+    summary = request.reader.summary(state)
+    rule, severity = request.parameters.one("rule"), request.parameters.one("severity")
     for name, value, known in (
         ("rule", rule, [one.id for one in summary.check.rules]),
         ("severity", severity, get_args(Severity)),
@@ -29,7 +29,7 @@ def violations(ask: Ask, state: BranchState) -> HtmlPage:
         for one in summary.check.violations
         if (not rule or one.rule == rule) and (not severity or one.severity == severity)
     ]
-    rows = chosen[ask.offset : ask.offset + ask.limit]
+    rows = chosen[request.offset : request.offset + request.limit]
     values = {
         "overview": summary.overview,
         "violations": by_rule(rows),
@@ -42,10 +42,10 @@ def violations(ask: Ask, state: BranchState) -> HtmlPage:
     return HtmlPage("violations", "Violations", values, ExportTable(names, cells))
 
 
-def conflicts(ask: Ask, state: BranchState) -> HtmlPage:
+def conflicts(request: PageRequest, state: BranchState) -> HtmlPage:
     """Return what changes state differently."""
-    found = ask.reader.summary(state).conflicts
-    rows = found[ask.offset : ask.offset + ask.limit]
+    found = request.reader.summary(state).conflicts
+    rows = found[request.offset : request.offset + request.limit]
     cells = [
         (one.name, one.field, value.get("value", ""), ", ".join(c["actor"] for c in value.get("changes", [value])))
         for one in rows

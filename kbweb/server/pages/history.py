@@ -23,21 +23,21 @@ from kbcore.store.history.undo import UndoOptions, revert
 from kbcore.store.history.when import is_seq
 from kbcore.text.escaping import in_quotes
 from kbweb.contents import ChangedField, changed_fields
-from kbweb.server.pages.page import MAX_OFFSET, Ask, ExportTable, HtmlPage, point_of
+from kbweb.server.pages.page import MAX_OFFSET, ExportTable, HtmlPage, PageRequest, point_of
 from kbweb.server.reading import BranchState
 
 CHANGES: Final = 200
 """Changes of a record, or between two points, of one page."""
 
 
-def records(ask: Ask, state: BranchState) -> HtmlPage:
+def records(request: PageRequest, state: BranchState) -> HtmlPage:
     """Return the records, newest first, by who wrote them, when and about what."""
-    asked, view = ask.asked, state.recorded
+    asked, view = request.parameters, state.recorded
     since, until = (point_of(state.branch, asked.one(name)) for name in ("since", "until"))
     selection = RecordFilter(asked.one("actor"), asked.one("source"), asked.one("session"), since, until)
     before = asked.number("before", state.seq + 1, MAX_OFFSET)
-    found = log(view, selection, id=asked.one("id"), limit=ask.limit + 1, before_seq=min(before, state.seq + 1))
-    rows, more = found[: ask.limit], len(found) > ask.limit
+    found = log(view, selection, id=asked.one("id"), limit=request.limit + 1, before_seq=min(before, state.seq + 1))
+    rows, more = found[: request.limit], len(found) > request.limit
     values = {"records": rows, "before": rows[-1]["seq"] if more else 0, "near": selection.near_actors(view)}
     names = ("seq", "at", "actor", "source", "session", "message", "commit")
     return HtmlPage(
@@ -45,12 +45,12 @@ def records(ask: Ask, state: BranchState) -> HtmlPage:
     )
 
 
-def record(ask: Ask, state: BranchState) -> HtmlPage:
+def record(request: PageRequest, state: BranchState) -> HtmlPage:
     """Return one record as a difference. Raises: ``NotFound``, ``HistoryPruned``."""
-    seq = _seq(ask.key)
+    seq = _seq(request.key)
     facts = record_facts_of(state, seq)
-    limit = max(ask.limit, CHANGES)
-    read = [*islice(operations_from(state.recorded, seq, ask.offset, at_once=min(limit, MAX_PAGE_ROWS)), limit)]
+    limit = max(request.limit, CHANGES)
+    read = [*islice(operations_from(state.recorded, seq, request.offset, at_once=min(limit, MAX_PAGE_ROWS)), limit)]
     operations = [one for _, one in read]
     values = {
         "record": facts,
@@ -69,17 +69,17 @@ def record_facts_of(state: BranchState, seq: int) -> dict[str, Any]:
     return record_facts(state.branch.store, state.recorded, seq)
 
 
-def changes(ask: Ask, state: BranchState) -> HtmlPage:
+def changes(request: PageRequest, state: BranchState) -> HtmlPage:
     """Return what differs between two points, a part at a time."""
-    asked, view = ask.asked, state.recorded
+    asked, view = request.parameters, state.recorded
     first, last = asked.one("from"), asked.one("to")
     if not first:
         return HtmlPage("compare", "Changes", {})
     low = meant(view, point_of(state.branch, first) or first).seq
     high = meant(view, point_of(state.branch, last) or last).seq if last else state.seq
     found: dict[str, Any] = {"from": low, "to": high, "entities": [], "edges": []}
-    limit = max(ask.limit, CHANGES)
-    read = [*islice(differences_from(view, low, high, ask.offset, at_once=min(limit, MAX_PAGE_ROWS)), limit)]
+    limit = max(request.limit, CHANGES)
+    read = [*islice(differences_from(view, low, high, request.offset, at_once=min(limit, MAX_PAGE_ROWS)), limit)]
     for _, name, one in read:
         found[name].append(one)
     values = {
@@ -110,25 +110,25 @@ def element_name(one: Mapping[str, Any]) -> str:
     return str(one["id"])
 
 
-def activity(ask: Ask, state: BranchState) -> HtmlPage:
+def activity(request: PageRequest, state: BranchState) -> HtmlPage:
     """Return who wrote how much, and when."""
-    found, total = read_activity(state.recorded, state.seq, ask.limit, ask.offset)
+    found, total = read_activity(state.recorded, state.seq, request.limit, request.offset)
     names = ("actor", "source", "records", "first_at", "last_at", "last_seq", "created", "updated", "deleted", "edges")
     table = ExportTable(names, [msgspec.structs.astuple(one) for one in found])
     return HtmlPage("activity", "Activity", {"writers": found, "total": total}, table)
 
 
-def preview(ask: Ask, state: BranchState) -> HtmlPage:
+def preview(request: PageRequest, state: BranchState) -> HtmlPage:
     """Return what the revert of a record would change; nothing is written. Raises: as ``revert``."""
-    seq = _seq(ask.key)
+    seq = _seq(request.key)
     facts = record_facts_of(state, seq)
     drafts: list[Draft] = []
     workspace = state.branch.workspace
-    _, choice, _ = branches.open_to_try(workspace, ask.reader.place.branch)
+    _, choice, _ = branches.open_to_try(workspace, request.reader.target.branch)
     outcome = revert(
         workspace,
         choice.branch,
-        ask.reader.place.author,
+        request.reader.target.author,
         [seq],
         UndoOptions(dry_run=True),
         follows_head=choice.follows_head,

@@ -11,8 +11,8 @@ from kbcore.model.schema import Schema
 from kbcore.store.history.when import When, point_in
 from kbcore.view.branch_definitions import schema_at
 from kbweb.links import ServerLinks
-from kbweb.server.asked import RequestValues
 from kbweb.server.reading import Branch, BranchState, Reader
+from kbweb.server.request_values import RequestValues
 
 PAGE_ROWS: Final = 100
 MAX_EXPORT_ROWS: Final = 1_000_000
@@ -20,10 +20,10 @@ MAX_EXPORT_ROWS: Final = 1_000_000
 MAX_OFFSET: Final = 100_000_000
 
 
-class Ask(msgspec.Struct, frozen=True):
+class PageRequest(msgspec.Struct, frozen=True):
     """One request for a page. ``key`` is what its address names, ``limit`` how many rows are shown."""
 
-    asked: RequestValues
+    parameters: RequestValues
     links: ServerLinks
     reader: Reader
     key: str = ""
@@ -32,7 +32,7 @@ class Ask(msgspec.Struct, frozen=True):
     @property
     def offset(self) -> int:
         """Return how many rows come before the page."""
-        return self.asked.number("offset", 0, MAX_OFFSET)
+        return self.parameters.number("offset", 0, MAX_OFFSET)
 
 
 class ExportTable(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class HtmlPage(msgspec.Struct, frozen=True):
     """An SVG that can be exported."""
 
 
-PageOf = Callable[[Ask, BranchState], HtmlPage]
+PageOf = Callable[[PageRequest, BranchState], HtmlPage]
 
 
 def point_of(branch: Branch, text: str) -> When | None:

@@ -12,9 +12,9 @@ from kbcore.model.proposals import DELETED, ELEMENT
 from kbcore.store.review import Proposal, ProposalFilter, check_types, find_proposals, with_present_names
 from kbcore.view.view import View
 from kbweb.contents import changed_fields
-from kbweb.server.asked import RequestValues
-from kbweb.server.pages.page import MAX_OFFSET, Ask, ExportTable, HtmlPage, schema_of
+from kbweb.server.pages.page import MAX_OFFSET, ExportTable, HtmlPage, PageRequest, schema_of
 from kbweb.server.reading import BranchState
+from kbweb.server.request_values import RequestValues
 
 FILTERS: Final = ("actor", "session", "type", "record", "id")
 """The filters of proposals that a request may name."""
@@ -42,13 +42,13 @@ def name_of(one: Proposal) -> str:
     return hashlib.sha256(f"{one.id}\n{one.field}".encode()).hexdigest()[:32]
 
 
-def review(ask: Ask, state: BranchState) -> HtmlPage:
+def review(request: PageRequest, state: BranchState) -> HtmlPage:
     """Return what is proposed, by actor and record. Raises: as ``wanted_by`` and ``check_types``."""
     all_of = find_proposals(state.view)
-    wanted = wanted_by(state.view, ask.asked)
+    wanted = wanted_by(state.view, request.parameters)
     check_types(wanted, schema_of(state))
     chosen = sorted(filter(wanted.means, all_of), key=lambda one: one.by)  # those of an actor stay the earliest first
-    rows = chosen[ask.offset : ask.offset + ask.limit]
+    rows = chosen[request.offset : request.offset + request.limit]
     groups = [
         (by, [_group(list(of_record)) for _, of_record in groupby(of_actor, key=lambda one: one.seq)])
         for by, of_actor in groupby(rows, key=lambda one: one.by)
@@ -60,7 +60,7 @@ def review(ask: Ask, state: BranchState) -> HtmlPage:
         "all": len(all_of),
         "actors": sorted({one.by for one in all_of if one.by}),
         "types": sorted({one.type for one in all_of}),
-        "filters": [(name, value) for name in FILTERS for value in ask.asked.many(name)],
+        "filters": [(name, value) for name in FILTERS for value in request.parameters.many(name)],
     }
     cells = [
         (one.by, one.source, one.session, one.seq or "", one.name, one.field, one.now, one.value, _change_of(one))

@@ -220,7 +220,7 @@ class _Model:
         }
 
     def is_kept(self, name: str, change: str, addition: AddMember, key: str) -> bool:
-        """One of the creations of an entity, or its document, that an addition was made on still has it."""
+        """Tell whether a creation of an entity, or its document, that an addition was made on still has it."""
         removals = [
             (one, claim.on) for one, _, claim in self.rows if isinstance(claim, RemoveMember) and name in claim.removes
         ]

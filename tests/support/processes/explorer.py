@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -119,12 +118,10 @@ class Explorer:
     def events(self) -> Events:
         return Events(self)
 
-    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
-        """Send a signal; return the status, and after how many seconds the process was gone."""
-        began_s = time.monotonic()
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal, and return the status of the process once it has ended."""
         self.process.send_signal(number)
-        status = self.process.wait(WAIT_S)
-        return status, time.monotonic() - began_s
+        return self.process.wait(WAIT_S)
 
 
 class Events:
