@@ -43,7 +43,11 @@ def run(
     ] = False,
     expected_seq: Annotated[
         int | None,
-        typer.Option("--expected-seq", metavar="SEQ", help="Refuse it if a record after SEQ changed any of it."),
+        typer.Option(
+            "--expected-seq",
+            metavar="SEQ",
+            help="Refuse the revert if a record after SEQ changed what it would revert.",
+        ),
     ] = None,
     files: Annotated[
         bool, typer.Option("--files", help="Where a record renamed an entity, change the files back too.")
