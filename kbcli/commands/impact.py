@@ -44,13 +44,16 @@ def run(
     from kbcli.invocation.bounds import check_bounds, check_format, rows_of, table_format
     from kbcli.invocation.points import read_as_of
     from kbcli.views.impact import show
+    from kbcore.errors import InvalidQuery
     from kbcore.limits import MAX_AFFECTED
     from kbcore.query import empty_problems, refuse
     from kbcore.query.impact import impact_json
 
     session = session_of(ctx)
     check_format(format_, {None, "json"}, is_json=session.output.is_json)
-    refuse(empty_problems({"id": id_, **({"at": at} if at is not None else {})}))
+    if not id_.strip():
+        raise InvalidQuery("The id is empty.", hint="Name an entity or a file.")
+    refuse(empty_problems({"at": at} if at is not None else {}))
     check_bounds("--depth", depth, MAX_TRAVERSAL_DEPTH, MAX_TRAVERSAL_DEPTH)
     shown_rows = rows_of(limit, session.output) or MAX_AFFECTED
     session.output.is_json = session.output.is_json or format_ == "json"

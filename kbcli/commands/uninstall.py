@@ -109,7 +109,7 @@ def _shown(
     for line in _lines_of(planned, parts, events):
         output.say(escape_controls(line))
     if is_nothing:
-        output.say("Nothing of KB is here.")
+        output.say("Nothing else of KB is here." if planned.kept else "Nothing of KB is here.")
         return exits.DONE
     if yes:
         return None

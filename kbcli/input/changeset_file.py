@@ -54,6 +54,9 @@ def _shown(name: str) -> str:
 
 
 def _read_bytes(name: str, shown: str, folder: Path) -> bytes:
+    hint = "Name a file, or `-` for standard input."
+    if not name:
+        raise InvalidQuery("The name of the file is empty.", hint=hint)
     try:
         if name == STDIN:
             if sys.stdin is None:
@@ -63,7 +66,6 @@ def _read_bytes(name: str, shown: str, folder: Path) -> bytes:
             return file.read(limits.MAX_CHANGESET_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        hint = "Name a file, or `-` for standard input."
         raise InvalidQuery(f"{shown} cannot be read: {reason}.", hint=hint) from error
 
 

@@ -100,7 +100,7 @@ def refuse_empty(ctx: typer.Context) -> None:
         source = ctx.get_parameter_source(one.name or "")
         if isinstance(value, str) and not value.strip() and source is not None and source.name == "COMMANDLINE":
             name = one.opts[0] if one.param_type_name == "option" else str(getattr(one, "metavar", None) or one.name)
-            raise InvalidQuery(f"{name} is empty.", hint="Leave it out to limit nothing, or give it a value.")
+            raise InvalidQuery(f"{name} is empty.", hint="Leave it out, or give it a value.")
 
 
 def open_range(session: Session, ends: tuple[str, str]) -> tuple[Opened, str, str]:

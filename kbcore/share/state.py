@@ -117,9 +117,11 @@ def how_shared(number: int, written: int, command: str) -> str:
     them = it_or_them(number)
     if not written:
         return f"{command} writes {them}"
-    files = "the file that holds it" if number == 1 else "the files that hold them"
-    stages = f"stages {files}" if written == number else f"writes {number - written} and stages the files of {written}"
-    return f"{command} {stages}, and a commit shares {them}"
+    if written < number:
+        return f"{command} writes {number - written} and stages the files of {written}, and a commit shares {them}"
+    files, these = ("file that holds it", "that file") if number == 1 else ("files that hold them", "these files")
+    # They may be staged already: the commit is named first.
+    return f"`git commit` of the {files} shares {them}; {command} stages {these}"
 
 
 def has_changes_folder(workspace: Workspace) -> bool:

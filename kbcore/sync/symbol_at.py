@@ -167,7 +167,7 @@ def entities_of(rows: Rows, path: str, at: int | None) -> list[Subject]:
     """Return the entities of a file as of a seq (None: the head), in the order of their ids; none of no file.
 
     Those of a path of which nothing else is known are the components whose ``file`` it is, or else the nearest folder
-    around it.
+    around it, written with or without a slash at its end.
     """
     if not path:
         return []
@@ -181,10 +181,11 @@ def entities_of(rows: Rows, path: str, at: int | None) -> list[Subject]:
 def _components_of(rows: Rows, path: str, at: int | None) -> list[Subject]:
     statement = sql.statement(at)
     folders = [path, *(str(one) for one in PurePosixPath(path).parents if one.name)]
-    has_file = f"n.type = 'component' and {_OF_FILE} in (select unnest({statement.bind(folders)}))"
+    folder = f"rtrim({_OF_FILE}, '/')"
+    has_file = f"n.type = 'component' and {folder} in (select unnest({statement.bind(folders)}))"
     sql_text = (
         f"select {COLUMNS} from {statement.node} n where {has_file} "  # noqa: S608 - fixed names
-        f"qualify rank() over (order by length({_OF_FILE}) desc) = 1 order by n.id"
+        f"qualify rank() over (order by length({folder}) desc) = 1 order by n.id"
     )
     return [subject_of(row) for row in rows(sql_text, statement.params)]
 

@@ -75,7 +75,7 @@ def test_a_way_to_more_is_one_that_is_open():
         (["REQ-1", "--at", "0"], 64, "There was no entity 'REQ-1' at seq 0."),
         (["REQ-1", "--depth", "51"], 2, "--depth must be from 1 to 50"),
         (["REQ-1", "--limit", "0"], 2, "--limit must be from 1"),
-        ([""], 2, "is empty"),
+        ([""], 2, "The id is empty.\nhint: Name an entity or a file."),
         (["REQ-1", "--json", "--format", "markdown"], 2, "contradict"),
     ],
 )

@@ -101,6 +101,11 @@ def test_stored_text_of_every_kind_is_only_text(kb, synced):
         assert shown in page.texts["requirements"]
 
 
+def test_an_empty_place_is_refused_with_a_hint_that_fits_it(kb, synced):
+    ran = kb("report", "--out", "")
+    assert (ran.status, ran.err) == (2, "error: --out is empty.\nhint: Leave it out, or give it a value.\n")
+
+
 def test_the_ending_of_a_file_decides_the_format_where_none_is_named(kb, synced):
     for name in ("r.md", "r.json", "r.html", "named.md"):
         assert kb("report", "--out", name, *(("--format", "html") if name == "named.md" else ())).status == 0

@@ -357,9 +357,9 @@ def test_the_status_says_what_is_not_shared_by_actor_from_when_sharing_is_on(kb,
     assert "2 changes are not shared: `kb share` writes them." in kb("prime").out
     kb("share")
     assert kb("status", "--json").json["sharing"]["written"] == 2
-    stages = "`kb share` stages the files that hold them, and a commit shares them."
-    assert f"2 changes are not shared (2 of ann): {stages}" in kb("status").out
-    assert stages in kb("doctor").out
+    commits = "`git commit` of the files that hold them shares them; `kb share` stages these files."
+    assert f"2 changes are not shared (2 of ann): {commits}" in kb("status").out
+    assert commits in kb("doctor").out
     apply("ann", {"id": "S-4", **SYMBOL})
     both = "`kb share` writes 1 and stages the files of 2, and a commit shares them."
     assert f"3 changes are not shared (3 of ann): {both}" in kb("status").out

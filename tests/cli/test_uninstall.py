@@ -110,6 +110,7 @@ def test_journals_stay_unless_told_and_init_takes_them_up(kb, home, root):
     assert not (home / ".cache").exists()
     assert (root / ".kb/config.json").exists()  # it was proposed, and git does not have it
     assert not (root / ".kb/schema").exists()
+    assert kb("uninstall").out.splitlines()[-1] == "Nothing else of KB is here."
     assert kb("init").status == 0
     assert kb("status", "--json").json["head"] == seq
     assert kb("verify").status == 0

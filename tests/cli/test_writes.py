@@ -118,6 +118,12 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_line(kb, synced, name, t
     assert kb("query", "--json").json["seq"] == 1
 
 
+def test_an_empty_name_of_a_file_is_called_so(kb, synced):
+    for words in (("apply", ""), ("dml", "check", "")):
+        ran = kb(*words)
+        assert (ran.status, "error: The name of the file is empty." in ran.err) == (2, True), words
+
+
 def test_an_empty_changeset_is_called_so(kb, synced):
     write(synced, {"c.yaml": "\n"})
     for name, shown in (("-", "standard input"), ("c.yaml", "c.yaml")):

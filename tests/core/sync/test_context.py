@@ -47,7 +47,13 @@ def test_a_file_that_is_gone_and_recorded_so_is_answered_with_what_it_bound(proj
 def test_a_file_of_which_nothing_is_known_belongs_to_the_component_of_the_nearest_folder(project):
     components = [
         {"id": key, "type": "component", "title": key, "status": "active", "attributes": {"file": folder}}
-        for key, folder in (("all", "src"), ("store", "src/store"), ("other", "src/sto"))
+        for key, folder in (
+            ("all", "src/"),
+            ("store", "src/store"),
+            ("api", "src/api/"),
+            ("web", "src/api"),
+            ("other", "src/sto"),
+        )
     ]
     decision = {"id": "ADR-1", "type": "adr", "title": "Sync first", "status": "accepted"}
     project.apply(entities=[*components, decision], edges=[{"type": "affects", "from": "ADR-1", "to": "store"}])
@@ -55,6 +61,8 @@ def test_a_file_of_which_nothing_is_known_belongs_to_the_component_of_the_neares
         "src/store/deep/new.py": ["ADR-1", "store"],
         "src/store": ["ADR-1", "store"],
         "src/x.py": ["all"],
+        "src/api/q.py": ["api", "web"],
+        "src/api/": ["api", "web"],
     }.items():
         assert [one.id for one in context_of(project, paths=(path,)).facts] == bound
     assert context_of(project, paths=("lib/x.py",)).facts == ()
