@@ -20,7 +20,7 @@ from kbcore.query.former import called
 from kbcore.query.known import known_paths, nearest_id
 from kbcore.store.workspace import Workspace
 from kbcore.sync.searching import documents
-from kbcore.sync.symbol_at import at_path, entities_of, lines_of_file, near_paths, place_in
+from kbcore.sync.symbol_at import at_path, components_around, entities_of, lines_of_file, near_paths, place_in
 from kbcore.text.escaping import escape_and_cut
 from kbcore.view.view import View
 
@@ -182,9 +182,12 @@ class _Starts:
         except NotFound:  # the file has fewer lines: all of it is meant
             path = path.rpartition(":")[0]
             found = at_path(self._workspace, self._view, path, None, branch=self._branch, start=start)
+        is_gone = found is None or found.is_around
+        if is_gone and self._add_gone(place_in(path, str(self._workspace.repo.worktree), start).path, "deleted"):
+            return
         if found is not None:
             self._add(Tie(near=found.place.path, steps=0), [one.id for one in found.subjects])
-        elif not self._add_gone(place_in(path, str(self._workspace.repo.worktree), start).path, "deleted"):
+        else:
             self.unknown.append(UnknownName(path, self._near(path, start)))
 
     def add_change(self, change: FileChange) -> None:
@@ -198,9 +201,9 @@ class _Starts:
         elif change.lines:
             symbols = lines_of_file(self._workspace, self._branch, path)
             touched = innermost(symbols, change.lines) & {*ids}
-            self._add(tie, sorted(touched) or ids)
+            self._add(tie, sorted(touched) or ids or self._around(path))
         else:
-            self._add(tie, ids)
+            self._add(tie, ids or self._around(path))
         if change.was:
             self._add_gone(change.was, change.way)
 
@@ -230,6 +233,9 @@ class _Starts:
     def _add(self, tie: Tie, ids: Iterable[str]) -> None:
         for id_ in ids:
             self.now.setdefault(id_, tie)
+
+    def _around(self, path: str) -> list[str]:
+        return [one.id for one in components_around(self._view.rows, path, None)]
 
     def _add_gone(self, path: str, way: str) -> bool:
         """Add what a file held that is gone, as of the last seq at which it held anything."""

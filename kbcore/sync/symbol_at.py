@@ -36,10 +36,14 @@ _WAS: Final = (
 
 
 class AtPath(msgspec.Struct, frozen=True):
-    """The entities of a file, or the one that is at a line of it."""
+    """The entities of a file, or the one that is at a line of it.
+
+    With ``is_around`` nothing is known of the file itself, and they are the components of the folder around it.
+    """
 
     place: PlaceInFile
     subjects: tuple[Subject, ...]
+    is_around: bool = False
 
 
 def at_path(
@@ -62,6 +66,10 @@ def at_path(
             found = _at_line(workspace, view, place, found)
         if found:
             return AtPath(place if has_lines else PlaceInFile(place.path), tuple(found))
+    for folder in dict.fromkeys((start, "")):
+        path = place_in(text, root, folder).path
+        if around := components_around(view.rows, path, seq):
+            return AtPath(PlaceInFile(path), tuple(around), is_around=True)
     return None
 
 
@@ -164,21 +172,21 @@ def place_in(text: str, root: str, start: str = "") -> PlaceInFile:
 
 
 def entities_of(rows: Rows, path: str, at: int | None) -> list[Subject]:
-    """Return the entities of a file as of a seq (None: the head), in the order of their ids; none of no file.
-
-    Those of a path of which nothing else is known are the components whose ``file`` it is, or else the nearest folder
-    around it, written with or without a slash at its end.
-    """
+    """Return the entities of a file as of a seq (None: the head), in the order of their ids; none of no file."""
     if not path:
         return []
     statement = sql.statement(at)
     bound = statement.bind(path)
     of_path = f"(n.path = {bound} or {IS_TEXT_OF} = {bound} or n.type = 'symbol' and {_OF_FILE} = {bound})"
     sql_text = f"select {COLUMNS} from {statement.node} n where {of_path} order by n.id"  # noqa: S608 - fixed names
-    return [subject_of(row) for row in rows(sql_text, statement.params)] or _components_of(rows, path, at)
+    return [subject_of(row) for row in rows(sql_text, statement.params)]
 
 
-def _components_of(rows: Rows, path: str, at: int | None) -> list[Subject]:
+def components_around(rows: Rows, path: str, at: int | None) -> list[Subject]:
+    """Return the components whose ``file`` is a path or else the nearest folder around it, in the order of their ids.
+
+    The folder may be written with a slash at its end.
+    """
     statement = sql.statement(at)
     folders = [path, *(str(one) for one in PurePosixPath(path).parents if one.name)]
     folder = f"rtrim({_OF_FILE}, '/')"

@@ -68,6 +68,14 @@ def test_a_file_of_which_nothing_is_known_belongs_to_the_component_of_the_neares
     assert context_of(project, paths=("lib/x.py",)).facts == ()
 
 
+def test_a_file_that_is_gone_is_answered_with_what_it_held_before_the_component_around_it(project):
+    component = {"id": "docs", "type": "component", "title": "Docs", "status": "active", "attributes": {"file": "docs"}}
+    project.apply(entities=[component])
+    project.sync({"docs/requirements/b.md": document("R-2", "Two")})
+    project.sync({"docs/requirements/b.md": None})
+    assert [one.id for one in context_of(project, paths=("docs/requirements/b.md",)).facts] == ["R-2"]
+
+
 def test_an_unknown_id_is_answered_with_the_nearest(project):
     project.apply(entities=[{"id": "REQ-LOGIN", "type": "req", "title": "One", "status": "agreed"}])
     found = context_of(project, ids=("REQ-LOGIN", "REQ-LOGON"))
