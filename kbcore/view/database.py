@@ -317,7 +317,7 @@ def connect(room: Room) -> Connection:
     space = system_limits.address_space()
     config: dict[str, Any] = {
         "threads": min(_THREADS, space.database_threads) if space else _THREADS,
-        "async_threads": 0,
+        "async_threads": 1,  # without one, reading Parquet files waits for timeouts, and never ends once interrupted
         "temp_directory": room.spill,
         "max_temp_directory_size": f"{limits.VIEW_SPILL_BYTES} bytes",
         "autoinstall_known_extensions": False,

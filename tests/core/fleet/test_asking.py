@@ -71,7 +71,8 @@ def test_an_answer_is_that_of_the_single_stores(fleet, name):
     found = asked(fleet, QUESTIONS[name])
     assert sorted(found) == sorted(fleet.sound())
     for key in fleet.sound():
-        assert msgspec.json.encode(found[key]) == msgspec.json.encode(alone(QUESTIONS[name], fleet.single(*key)))
+        single = alone(QUESTIONS[name], fleet.single(*key))
+        assert msgspec.to_builtins(found[key]) == msgspec.to_builtins(single)  # members of objects have no order
     if isinstance(QUESTIONS[name], RowsQuestion):
         assert any(one["total"] for one in found.values())
 

@@ -36,6 +36,30 @@ def test_only_a_table_that_takes_more_than_one_reading_is_indexed(connection, tm
     assert connection.execute("select count(*) from base.node_src").fetchall() == [(rows // 2 * 2,)]
 
 
+def test_a_walk_over_many_parquet_files_ends(tmp_path):
+    """Without a thread of its own for reading files the database waited for them without end, in about half of the runs."""
+    parts, walked = [], []
+    with contextlib.closing(duckdb.connect()) as writer:
+        for number in range(30):
+            parts.append(f"select * from read_parquet('{tmp_path}/{number}.parquet')")
+            rows = f"select range as a, range + 1 as b, {number} as part from range(50)"
+            writer.execute(f"copy ({rows}) to '{tmp_path}/{number}.parquet' (format parquet)")
+    walk = (
+        f"with recursive step as ({' union all '.join(parts)}), walked as (select 0 as part, 1 as id union "
+        "select s.part, s.b from step s join walked w on s.part = w.part and s.a = w.id) select * from walked"
+    )
+
+    def run() -> None:
+        for _ in range(8):
+            with contextlib.closing(database.connect(database.Room(folders=(str(tmp_path),)))) as connection:
+                walked.append(len(connection.select(f"{walk} order by all", 100)[1]))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert walked == [50] * 8
+
+
 def test_a_file_that_is_being_filled_has_no_log_beside_it(connection, tmp_path):
     connection.execute(database.attaching_new(str(tmp_path / "base"), "base"))
     table_creation.create_base(connection, "base")
