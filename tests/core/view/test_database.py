@@ -37,7 +37,7 @@ def test_only_a_table_that_takes_more_than_one_reading_is_indexed(connection, tm
 
 
 def test_a_walk_over_many_parquet_files_ends(tmp_path):
-    """Without a thread of its own for reading files the database waited for them without end, in about half of the runs."""
+    """Without a thread of its own for reading files the database waited without end, in about half of the runs."""
     parts, walked = [], []
     with contextlib.closing(duckdb.connect()) as writer:
         for number in range(30):
