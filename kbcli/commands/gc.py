@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_MAX_DAYS: Final = 36_500
 _SHOWN: Final = 5
 """The number of notes that are named although it is not known whether they are needed, and of stores that stay."""
 
@@ -45,8 +46,6 @@ def run(
         typer.Option(
             "--older-than",
             metavar="DAYS",
-            min=0,
-            max=36_500,
             help="With --empty-trash: those moved there at least so many days ago; 90 by default.",
         ),
     ] = None,
@@ -157,11 +156,13 @@ def _show_kept(output: Output, reasons: Mapping[str, str]) -> None:
 
 def _empty_trash(workspace: Workspace, days: int | None, *, dry_run: bool, is_wanted: bool) -> Emptied | None:
     """Empty the trash if that is wanted. Raises: ``InvalidQuery`` for days where it is not; as ``branches.empty``."""
+    from kbcli.invocation.bounds import check_bounds
     from kbcore.errors import InvalidQuery
     from kbcore.store import branches
 
     if is_wanted:
         older_than_days = branches.KEPT_DAYS if days is None else days
+        check_bounds("--older-than", older_than_days, _MAX_DAYS, branches.KEPT_DAYS, least=0)
         return branches.empty(workspace, older_than_days=older_than_days, dry_run=dry_run)
     if days is not None:
         raise InvalidQuery("--older-than needs --empty-trash.", hint="Say both, or neither.")

@@ -46,7 +46,6 @@ def run(
         typer.Option(
             "--expected-seq",
             metavar="SEQ",
-            min=0,
             help="Refuse the revert if a record after SEQ changed what it would revert.",
         ),
     ] = None,

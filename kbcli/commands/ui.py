@@ -38,8 +38,7 @@ def run(
     from kbweb.server.serve import ExplorerServer
 
     session, ending = session_of(ctx), Deadline()
-    if port:
-        check_bounds("--port", port, _MAX_PORT, "any that is free")
+    check_bounds("--port", port, _MAX_PORT, "any that is free", least=0)
     session.open_to_read()
     target = ReadTarget(session.start, session.named_branch, session.machine, session.author, session.git_places)
     server = ExplorerServer(target, port, _reporting(session), writes=write)

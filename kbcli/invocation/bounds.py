@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from kbcli.terminal.output import Output
 
 
-def check_bounds(option: str, value: int, most: int, default: int | str) -> None:
-    """Refuse a number that is not from 1 to ``most``. Raises: ``InvalidQuery``."""
-    if not 1 <= value <= most:
-        raise InvalidQuery(f"{option} must be from 1 to {most}, not {value}.", hint=f"Leave it out for {default}.")
+def check_bounds(option: str, value: int, most: int, default: int | str, *, least: int = 1) -> None:
+    """Refuse a number that is not from ``least`` to ``most``. Raises: ``InvalidQuery``."""
+    if not least <= value <= most:
+        raise InvalidQuery(
+            f"{option} must be from {least} to {most}, not {value}.", hint=f"Leave it out for {default}."
+        )
 
 
 def rows_of(limit: int | None, output: Output, default: int = DEFAULT_PAGE_ROWS) -> int | None:

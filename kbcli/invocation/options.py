@@ -259,10 +259,4 @@ class _Plain:
             raise typer.BadParameter(f"{in_quotes(text)} is not a whole number.", ctx=ctx, param=param)
         if len(text) > _MAX_DIGITS:
             raise typer.BadParameter(f"{in_quotes(text)} is too large a number.", ctx=ctx, param=param)
-        number = int(text)
-        least, most = getattr(param, "min", None), getattr(param, "max", None)
-        if least is not None and number < least:
-            raise typer.BadParameter(f"{number} is less than {least:,}.", ctx=ctx, param=param)
-        if most is not None and number > most:
-            raise typer.BadParameter(f"{number} is more than {most:,}.", ctx=ctx, param=param)
-        return number
+        return int(text)

@@ -181,6 +181,9 @@ def test_the_trash_is_listed_proven_and_emptied(kb, synced):
     assert (waiting["branch"], len(waiting["until"])) == ("gone", 10)
     assert "would delete the store of gone" in kb("gc", "--empty-trash", "--older-than", "0", "--dry-run").out
     assert kb("gc", "--older-than", "0").status == 2
+    for days in ("-5", "36501"):
+        refused = kb("gc", "--empty-trash", "--older-than", days)
+        assert (refused.status, f"--older-than must be from 0 to 36500, not {days}." in refused.err) == (2, True)
     done = kb("gc", "--empty-trash", "--older-than", "0", "--json").json["emptied"]
     assert ([one["branch"] for one in done["deleted"]], done["left"]) == (["gone"], 0)
     assert kb("branch", "restore", "gone").status == 62

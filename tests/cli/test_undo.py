@@ -126,6 +126,8 @@ def test_force_takes_no_value_that_came_after_the_expected_record(kb, changed):
     ran = kb("revert", "2", "--force", "--expected-seq", "4")
     assert ran.status == 12
     assert "'SCN-1' changed at seq 5, after 4." in ran.err
+    for seq, said in (("-1", "There is no seq -1; the head is 5."), ("9", "There is no seq 9 yet; the head is 5.")):
+        assert said in kb("revert", "2", "--force", "--expected-seq", seq).err
     assert kb("show", "SCN-1", "--json").json["entity"]["title"] == "Device of a neighbour"
 
 

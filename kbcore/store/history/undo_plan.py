@@ -227,7 +227,7 @@ def check_expected(found: Restoration, broken: Sequence[BrokenEdge], expected_se
 
     Raises: ``InvalidChangeset`` for a seq that no record has; ``StaleBase`` with all that changed.
     """
-    if expected_seq > head:
+    if not 0 <= expected_seq <= head:
         problem = future_seq_problem(expected_seq, head)
         raise InvalidChangeset(problem.message, hint=problem.remedy, details=[problem], says_first=True)
     problems = [

@@ -304,7 +304,7 @@ def _error_for(codes: set[str]) -> tuple[type[KBError], str]:
 
 def future_seq_problem(seq: int, head: int) -> Problem:
     """Return the problem of an ``expected_seq`` that no record has."""
-    message = f"There is no seq {seq} yet; the head is {head}."
+    message = f"There is no seq {seq}{'' if seq < 0 else ' yet'}; the head is {head}."
     return Problem("$.expected_seq", "out_of_range", message, "Use the seq of the answer that was read.")
 
 
