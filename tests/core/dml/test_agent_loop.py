@@ -90,7 +90,7 @@ def test_calls_that_cannot_be_done_say_why() -> None:
         does(store("X", 1), store("Y", 2), store("X", 3), finish()),
     )
     assert found == TaskResult((3, 2))
-    assert [one.text for one in model.asked[1] if one.role == "tool"] == [told for _, told in calls]
+    assert [one.text for one in model.asked[1] if one.role == "tool"] == [result for _, result in calls]
     found, model, _ = ended([], does(store("X", 1)), done())
     assert model.asked[1][-1].text == "The task has no outputs."
 

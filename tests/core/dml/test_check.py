@@ -15,7 +15,7 @@ from kbcore.dml.program import load_request
 from kbcore.dml.shipped import PROGRAMS, shipped_code
 from kbcore.limits import MAX_PROGRAM_CHARS, MAX_PROGRAM_FINDINGS
 from kbcore.logic.engine import EngineProcess, available
-from tests.support.dml.checks import checked, found_texts, told
+from tests.support.dml.checks import checked, finding_lines, found_texts
 from tests.support.effort.scale import tries
 from tests.support.logic.engines import engine_variables
 from tests.support.repository.repos import git_env
@@ -50,7 +50,7 @@ def test_a_lacking_full_stop_is_named_at_the_end_of_its_line(engine):
 
 @pytest.mark.parametrize("name", [one.name for one in PROGRAMS])
 def test_programs_that_ship_have_no_findings(engine, name):
-    assert told(checked(shipped_code(name), engine, KB_TOOLS, is_whole=True)) == []
+    assert finding_lines(checked(shipped_code(name), engine, KB_TOOLS, is_whole=True)) == []
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_found_at_its_very_part(engine, text, parts):
 
 def test_an_unknown_tool_is_an_error_where_all_tools_are_known(engine):
     found = checked(main('exec(serch("x"), _)'), engine, ["search", *KB_TOOLS], is_whole=True)
-    assert told(found) == ["1:20 unknown_tool serch"]
+    assert finding_lines(found) == ["1:20 unknown_tool serch"]
     assert found.errors == 1
     assert "'search'" in found.findings[0].problem.hint
 
@@ -157,12 +157,12 @@ def test_the_nearest_predicate_is_named(engine):
 
 def test_what_a_program_that_adds_any_clauses_does_not_define_is_a_warning(engine):
     found = checked(main("C = b, assertz(C), b"), engine)
-    assert (told(found), found.errors) == (["1:34 unknown_predicate b/0"], 0)
+    assert (finding_lines(found), found.errors) == (["1:34 unknown_predicate b/0"], 0)
 
 
 def test_a_clause_that_cannot_be_read_hides_what_it_may_define_or_call(engine):
     found = checked(main("b, c") + "b :- foo(.\nd.\n", engine)
-    assert [one.rpartition(" ")[0] for one in told(found)] == ["1:18 unknown_predicate", "2:9 syntax_error"]
+    assert [one.rpartition(" ")[0] for one in finding_lines(found)] == ["1:18 unknown_predicate", "2:9 syntax_error"]
     assert (found.errors, found.warnings) == (2, 0)
 
 

@@ -1,4 +1,4 @@
-"""A description becomes a program: attempts, what the model is told, and the file that it is written into."""
+"""A description becomes a program: attempts, what the model gets, and the file that it is written into."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def test_a_program_without_faults_is_returned_at_once(problems):
 def test_the_faults_of_an_attempt_are_sent_back(problems):
     model = Script(submit(WRONG), submit("agent_main :- foo(.\n"), submit(GOOD))
     assert compiled(model, problems).attempts == 3
-    told = [asked[-1].text for asked in model.asked[1:]]
-    assert "x.dml:1: The text has `{X}`, and the clause has no variable `X`." in told[0]
-    assert "x.dml:1: " in told[1]
+    requests = [asked[-1].text for asked in model.asked[1:]]
+    assert "x.dml:1: The text has `{X}`, and the clause has no variable `X`." in requests[0]
+    assert "x.dml:1: " in requests[1]
     assert [one.role for one in model.asked[1]] == ["system", "user", "assistant", "tool"]
 
 

@@ -1,4 +1,4 @@
-"""The events of a run: as JSON, and those that are only told where they are asked for."""
+"""The events of a run: as JSON, and those that only come where they are asked for."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_channels_are_told_where_they_are_asked_for(engine: Engine) -> None:
         return [(one.type, one.content, one.data) for one in found.events]
 
     assert [kind for kind, _, _ in events()] == ["log", "finished"]
-    assert [told for told in events(tool_calls=True) if told[0] == "tool_call"] == [
+    assert [one for one in events(tool_calls=True) if one[0] == "tool_call"] == [
         ("tool_call", "fetch", {"arguments": {"x": 1}}), ("tool_call", "look", {"arguments": {"arg1": "2"}}),
         ("tool_call", "fetch", {"arguments": {"x": 2}}),
     ]  # fmt: skip

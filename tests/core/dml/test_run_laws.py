@@ -48,7 +48,7 @@ def test_the_answers_of_a_program_and_their_order_are_those_of_the_bare_engine(
     bare = subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8", timeout=60)
     found = ran(f"{program}\n{ANSWERS}\nagent_main :- main.", engine)
     assert found.outcome == "success", (program, found.events)
-    assert "".join(found.told("output")) == bare.stdout, program
+    assert "".join(found.contents("output")) == bare.stdout, program
 
 
 def written(search: Search) -> str:

@@ -74,7 +74,7 @@ def test_the_sleep_program_decides_each_item_with_one_turn(tmp_path, any_engine)
         done(Choice=0, Values={}),
     )
     ran = run(kip.project.root, any_engine, "sleep", model)
-    assert ran.told("output") == [
+    assert ran.contents("output") == [
         "task u: it cannot be done; say why.",
         "duplicate Inez Maria: they are one.",
         "event talk: something of it lasts; write that.",
@@ -122,7 +122,7 @@ def test_the_review_fails_where_a_requirement_is_violated(project, tmp_path, any
     )
     ran = run(project.root, any_engine, "review", model, **options)
     assert ran.outcome == "failure"
-    assert ran.told("output") == [
+    assert ran.contents("output") == [
         "REQ-1: met. log_in",
         "REQ-3: violated. no log_out",
         "Requirements reviewed: 2; at least one is violated.",
@@ -134,7 +134,7 @@ def test_the_review_fails_where_a_requirement_is_violated(project, tmp_path, any
     fine = run(
         project.root, any_engine, "review", Script(done(Ids=["REQ-2"]), done(Verdict="fine", Why="?")), **options
     )
-    assert (fine.outcome, fine.told("output", "answer")) == (
+    assert (fine.outcome, fine.contents("output", "answer")) == (
         "success",
         ["REQ-2: unclear. ?", "Requirements reviewed: 1; none is violated."],
     )
@@ -161,7 +161,7 @@ def test_the_triage_shows_each_violation_with_one_turn(project, any_engine):
         )
     )
     ran = run(project.root, any_engine, "triage", model)
-    [first, sorted_, second, *rest] = ran.told("output")
+    [first, sorted_, second, *rest] = ran.contents("output")
     assert (first, second) == ("complete:", "not sorted:")
     assert sorted_.endswith("It is to be written.")
     assert len(rest) == 2

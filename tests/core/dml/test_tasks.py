@@ -110,8 +110,8 @@ def test_what_a_tool_of_the_program_gives_is_told_to_the_model(engine: Engine) -
     ]
     model = Script(does(*calls, call("long", arg1="x")), done(), done())
     found = ran(TOOLS, engine, model=model)
-    told = [one.text for one in model.asked[1] if one.role == "tool"]
-    assert told[:-1] == [
+    results = [one.text for one in model.asked[1] if one.role == "tool"]
+    assert results[:-1] == [
         "The tool ended with an error: Uncaught exception: `oops`.",
         "The tool ended with an error: Unknown predicate foo/1.",
         "The tool ended with an error: A value has an unbound variable: `_A`.",
@@ -121,9 +121,9 @@ def test_what_a_tool_of_the_program_gives_is_told_to_the_model(engine: Engine) -
         f'got("{"9" * 5000}")', 'got("1e400")', 'got("-0")', 'got("true")', 'got("q\\n{X}\'\\"\\\\")',
         "Missing: arg2.", '["a","b"]', "There is no tool nope.", "The arguments cannot be read: bad JSON",
     ]  # fmt: skip
-    assert told[-1].endswith("\n[140,001 more characters were left out]")
-    assert len(told[-1]) < 100_100
-    assert (found.outcome, found.told("output"), found.logs) == ("success", ["printed"], ["ping"])
+    assert results[-1].endswith("\n[140,001 more characters were left out]")
+    assert len(results[-1]) < 100_100
+    assert (found.outcome, found.contents("output"), found.logs) == ("success", ["printed"], ["ping"])
     assert [one.role for one in model.asked[2][-2:]] == ["user", "user"]
 
 
@@ -224,7 +224,7 @@ def test_a_value_of_the_model_that_no_term_can_have_does_not_end_the_run(engine:
     model = Script(does(store("X", deep)), does(call("same", arg1=deep)), does(store("X", float("inf"))), done(X=1))
     found = ran(code, engine, model=model)
     assert (found.outcome, found.logs) == ("success", ["1"])
-    told = [one.text for one in model.asked[-1] if one.role == "tool"]
+    results = [one.text for one in model.asked[-1] if one.role == "tool"]
     nested = "The arguments cannot be read: it is nested more than 200 times"
-    assert told == [nested, nested, "The arguments cannot be read: it is a number that JSON does not have"]
+    assert results == [nested, nested, "The arguments cannot be read: it is a number that JSON does not have"]
     assert [one.arguments for message in model.asked[-1] for one in message.calls] == [{}, {}, {}]

@@ -1,1 +1,1 @@
-"""Runs of DML for tests: a model that follows a script, and what a run has told."""
+"""Runs of DML for tests: a model that follows a script, and the events of a run."""

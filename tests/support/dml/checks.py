@@ -17,7 +17,7 @@ def checked(
     return asyncio.run(check_program(text, "x.dml", CallerTools(tools, is_whole), git_env(engine)))
 
 
-def told(found: CheckedProgram) -> list[str]:
+def finding_lines(found: CheckedProgram) -> list[str]:
     """Return the findings as `line:column code name`."""
     return [
         f"{one.place.line}:{one.place.column} {one.problem.code} {one.problem.subject}".strip()

@@ -21,7 +21,7 @@ _MARKS = ("kb_server", "launcher.js", "native-", "read -r line")
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """A run that has ended, and the events that it told."""
+    """A run that has ended, and its events."""
 
     run: Run
     events: list[Event]
@@ -33,7 +33,7 @@ class Ran(msgspec.Struct, frozen=True):
         assert [one.type for one in self.events].count("finished") == 1
         return self.events[-1].outcome
 
-    def told(self, *types: str) -> list[str]:
+    def contents(self, *types: str) -> list[str]:
         """Return the contents of the events of these types."""
         return [one.content for one in self.events if one.type in types]
 
@@ -50,11 +50,11 @@ class Ran(msgspec.Struct, frozen=True):
     @property
     def answers(self) -> list[str]:
         """Return its answers."""
-        return self.told("answer")
+        return self.contents("answer")
 
     @property
     def error(self) -> Event:
-        """Return the only error that it told; its outcome is ``error``."""
+        """Return its only error; its outcome is ``error``."""
         [found] = [one for one in self.events if one.type == "error"]
         assert self.outcome == "error"
         return found
