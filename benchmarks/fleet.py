@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         place = Place(directory, FULL)
         figures = [one for count in given.facts for one in measured(place, count, given.each, engine)]
     asked = f"{given.workers} workers of Ray." if given.workers else "In one process."
-    text = f"{before} {machine.load('after')} {asked}\n\n{table(figures)}"
+    text = machine.paragraph(f"{before} {machine.load('after')} {asked}") + f"\n\n{table(figures)}"
     print(text, end="")
     if given.write:
         page.write(text, page.FLEET)

@@ -6,9 +6,11 @@ import os
 import platform
 import subprocess
 import sys
+import textwrap
 from importlib.metadata import version
 from pathlib import Path
 
+_WIDTH = 120
 _PACKAGES = ("duckdb", "msgspec", "PyYAML", "mcp", "typer", "watchfiles")
 
 
@@ -22,6 +24,11 @@ def described(directory: Path) -> str:
         f"{_file_system(directory)}; {python}, {packages}, git {git}. "
         f"{load('before')}"
     )
+
+
+def paragraph(text: str) -> str:
+    """Return text in lines that are short enough for a page of the documentation."""
+    return textwrap.fill(text, _WIDTH)
 
 
 def load(when: str) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import statistics
-import textwrap
 from collections.abc import Sequence
 
 from benchmarks import growth, machine, page, plot, runs, stored
 from benchmarks.measure import Series
 from benchmarks.table import Figure, Row, Versus, markdown
 
-_WIDTH = 120
 """Of the lines of text that are no table."""
 _FEWEST = 4
 """Of fewer runs, quartiles say nothing."""
@@ -19,7 +17,7 @@ _FEWEST = 4
 def text(measured_on: str, figures: Sequence[Figure]) -> str:
     """Return all that was measured, in Markdown; ``measured_on`` is the machine as it was before the run."""
     curves = growth.curves(figures)
-    parts = [textwrap.fill(f"{measured_on} {machine.load('after')} {noise(figures)}", _WIDTH)]
+    parts = [machine.paragraph(f"{measured_on} {machine.load('after')} {noise(figures)}")]
     rows = [one for one in figures if isinstance(one, Row)]
     beside = [one for one in figures if not isinstance(one, Row)]
     if rows:
@@ -51,7 +49,7 @@ def write(measured: str, figures: Sequence[Figure]) -> None:
 
 def write_one(name: str, measured_on: str, figures: Sequence[Figure]) -> None:
     """Put what one question has found into the page, and its ratios to the stored ones."""
-    said = textwrap.fill(f"{measured_on} {machine.load('after')} {noise(figures)}", _WIDTH)
+    said = machine.paragraph(f"{measured_on} {machine.load('after')} {noise(figures)}")
     page.write_one(name, f"{said}\n\n{runs.tables(figures)}")
     stored.update([one for one in figures if isinstance(one, Row)])
 
