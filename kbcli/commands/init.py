@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kbcli.forge.github_workflow import WrittenWorkflow
     from kbcli.hooks import HookResult
     from kbcli.invocation.context import Session
+    from kbcore.git import Repository
     from kbcore.store.init import Laid
 
 _WORKFLOW_LINES: Final = {
@@ -73,8 +74,7 @@ def run(
     if dry_run:
         return _show_proposals(session)
     repo = git.find_own_repository(session.start, session.env, **session.git_places)
-    if hooks_path and not no_hooks:
-        hooks.check_folder(repo, session.env, session.start / Path(hooks_path))
+    _check_places(session, repo, None if no_hooks else hooks_path, github=github)
     laid = lay_out(repo, session.machine, StorePool(), default_branch)
     if share is not None:
         from kbcore.store.settings_edit import set_setting
@@ -106,6 +106,23 @@ def run(
     return exits.status_of_hooks(results)
 
 
+def _check_places(session: Session, repo: Repository, hooks_path: str | None, *, github: bool) -> None:
+    """Refuse the folder of the hooks, or the file of the workflow, before anything is made.
+
+    Raises: as ``hooks.check_folder`` and ``workflow_place``.
+    """
+    from kbcli import hooks
+    from kbcore.store.pool import StorePool
+    from kbcore.store.workspace import Workspace
+
+    if hooks_path:
+        hooks.check_folder(repo, session.env, session.start / Path(hooks_path))
+    if github:
+        from kbcli.forge.github_workflow import workflow_place
+
+        workflow_place(Workspace(repo, session.machine, StorePool(), settles=False))
+
+
 def _show_proposals(session: Session) -> int:
     """Show what is proposed, for a repository that need not have a KB."""
     from kbcli.input import proposals
@@ -123,17 +140,11 @@ def _show_proposals(session: Session) -> int:
 
 
 def _write_workflow(laid: Laid, *, pages: bool) -> WrittenWorkflow:
-    """Write the workflow. Raises: ``InvalidQuery`` without a worktree; ``StorageError``."""
+    """Write the workflow. Raises: as ``write_workflow``, an ``OSError`` as ``StorageError``."""
     from kbcli.forge.github_workflow import PLACE, write_workflow
-    from kbcore.errors import InvalidQuery
     from kbcore.storage.files import explained
 
-    repo = laid.workspace.repo
-    if not repo.has_worktree:
-        raise InvalidQuery(
-            "A bare repository has no files, so that no workflow was written.", hint="Use a clone of it."
-        )
-    with explained(repo.worktree / PLACE, "write"):
+    with explained(laid.workspace.repo.worktree / PLACE, "write"):
         return write_workflow(laid.workspace, pages=pages)
 
 

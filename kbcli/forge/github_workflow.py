@@ -6,13 +6,16 @@ The first line of the file has a digest of the others: a file of which they fit 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
 from kbcore import __version__
 from kbcore.editing.file_edits import place_to_write
+from kbcore.errors import InvalidQuery, StorageError
 from kbcore.storage.replacing import replace_file
 from kbcore.store.workspace import Workspace
 
@@ -118,9 +121,29 @@ def workflow_text(branch: str, *, pages: bool, fleet: bool = False) -> str:
     return f"{_HEAD}{_digest(rest)}\n{rest}"
 
 
+def workflow_place(workspace: Workspace) -> Path:
+    """Return where the file is to be written, its links resolved.
+
+    Raises: ``InvalidQuery`` without a worktree; as ``place_to_write``; ``StorageError`` where something that is no
+    folder has the name of a folder of the path.
+    """
+    repo = workspace.repo
+    if not repo.has_worktree:
+        raise InvalidQuery("A bare repository has no files, and so no workflow.", hint="Use a clone of it.")
+    place = place_to_write(workspace, PLACE)
+    for folder in reversed((repo.worktree / PLACE).relative_to(repo.worktree).parents):
+        if os.path.lexists(repo.worktree / folder) and not (repo.worktree / folder).is_dir():
+            message = f"{folder} is no folder, so that {PLACE} cannot be written."
+            raise StorageError(message, hint=f"Remove or rename {folder}, or leave --github out.")
+    if place.is_dir():
+        message = f"{PLACE} is a folder, not a file."
+        raise StorageError(message, hint="Remove or rename it, or leave --github out.")
+    return place
+
+
 def write_workflow(workspace: Workspace, *, pages: bool) -> WrittenWorkflow:
-    """Write the file of a worktree, unless somebody changed it. Raises: as ``place_to_write``; ``OSError``."""
-    path, place = workspace.repo.worktree / PLACE, place_to_write(workspace, PLACE)
+    """Write the file of a worktree, unless somebody changed it. Raises: as ``workflow_place``; ``OSError``."""
+    path, place = workspace.repo.worktree / PLACE, workflow_place(workspace)
     is_on_s3 = (workspace.config.fleet.place or "").lower().startswith("s3://")
     text = workflow_text(workspace.default_branch, pages=pages, fleet=is_on_s3)
     before = path.read_text("utf-8", "replace") if path.exists() else "" if path.is_symlink() else None

@@ -81,6 +81,7 @@ def test_a_link_that_leads_out_of_the_repository_is_not_followed(kb, root, tmp_p
     before = sorted((one, one.read_text() if one.is_file() else "") for one in outside.rglob("*"))
     ran = kb("init", "--github")
     assert ran.status == 24
+    assert not (root / ".kb").exists()
     assert f"{PLACE} is not in the repository: the link {link} points to {outside}" in ran.err
     assert sorted((one, one.read_text() if one.is_file() else "") for one in outside.rglob("*")) == before
     assert (root / link).is_symlink()
@@ -93,11 +94,31 @@ def test_a_link_within_the_repository_is_followed(kb, root):
     assert (root / "forge/workflows/kb.yml").read_text() == workflow_text("main", pages=False)
 
 
-def test_a_file_in_the_place_of_a_folder_is_an_error_with_its_name(kb, root):
-    (root / ".github").write_text("")
+@pytest.mark.parametrize("name", [".github", ".github/workflows"])
+def test_a_file_in_the_place_of_a_folder_is_named_before_anything_is_set_up(kb, root, name):
+    (root / name).parent.mkdir(exist_ok=True)
+    (root / name).write_text("")
     ran = kb("init", "--github")
     assert ran.status == 24
-    assert f"cannot write {root / PLACE}: Not a directory" in ran.err
+    assert f"{name} is no folder, so that {PLACE} cannot be written." in ran.err
+    assert f"Remove or rename {name}, or leave --github out." in ran.err
+    assert not (root / ".kb").exists()
+
+
+def test_a_folder_in_the_place_of_the_file_is_named_before_anything_is_set_up(kb, root):
+    (root / PLACE).mkdir(parents=True)
+    ran = kb("init", "--github")
+    assert ran.status == 24
+    assert f"{PLACE} is a folder, not a file." in ran.err
+    assert not (root / ".kb").exists()
+
+
+def test_a_bare_repository_is_refused_before_anything_is_set_up(kb, tmp_path):
+    git(tmp_path, "init", "-q", "--bare", "bare.git")
+    ran = kb("-C", str(tmp_path / "bare.git"), "init", "--github")
+    assert ran.status == 2
+    assert "A bare repository has no files, and so no workflow." in ran.err
+    assert not (tmp_path / "bare.git/kb").exists()
 
 
 def test_pages_alone_are_refused(kb, root):
