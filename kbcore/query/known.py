@@ -150,6 +150,8 @@ def known_paths(rows: Rows) -> list[str]:
 
 def _with_folders(glob: str) -> list[str]:
     plain = glob.removeprefix("./").rstrip("/")
+    if glob.startswith("/") and not plain:
+        return []  # the root of the file system is not below the worktree
     if not plain or plain == ".":
         return ["**"]
     return [plain] if has_signs(plain) else [plain, f"{plain}/**"]

@@ -289,7 +289,7 @@ def _text_problems(query: Query, named: Named) -> Iterable[Problem]:
             if not text:
                 yield Problem(f"$.{name}[{at}]", "empty", f"The {what} is empty.", "Leave it out, or give it a value.")
     for at, glob in enumerate(query.path):
-        why = "" if not glob or glob.startswith(("/", "../")) else glob_fault(glob.removeprefix("./"))
+        why = "" if not glob or glob.startswith(("/", "../")) else glob_fault(glob.removeprefix("./") or ".")
         if why:
             yield Problem(f"$.path[{at}]", "bad_glob", f"{in_quotes(glob)} cannot be used as a glob: {why}.", _GLOB)
 

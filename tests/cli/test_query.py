@@ -171,3 +171,8 @@ def test_the_path_of_a_file_is_one_however_and_wherever_it_is_written(kb, synced
     (synced / start).mkdir(exist_ok=True)
     found = kb("-C", start, "query", "--where", where)
     assert ("REQ-9" if start == "src" else "REQ-1") in found.out, found.err
+
+
+@pytest.mark.parametrize(("path", "is_found"), [(".", True), ("./", True), ("/", False), ("/etc", False)])
+def test_the_worktree_holds_every_file_and_the_root_of_the_system_none(kb, synced, path, is_found):
+    assert ("REQ-1" in ids(kb("query", "req", "--path", path, "--json"))) is is_found
