@@ -149,9 +149,8 @@ def _present(view: View, ids: Sequence[str]) -> tuple[tuple[str, ...], set[str]]
 
 def find_proposals(view: View, wanted: ProposalFilter = ALL) -> list[Proposal]:
     """Return what is proposed, the earliest first, then by id and field."""
-    condition = f"{ANY} order by id limit {limits.MAX_CHANGESET_ITEMS}"
-    nodes = view.nodes([row[0] for row in view.rows(f"select id from node where {condition}")])  # noqa: S608 - fixed
-    links = view.links([row[0] for row in view.rows(f"select id from link where {condition}")])  # noqa: S608 - fixed
+    nodes = view.nodes([row[0] for row in view.rows(f"select id from node where {ANY} order by id")])  # noqa: S608 - fixed
+    links = view.links([row[0] for row in view.rows(f"select id from link where {ANY} order by id")])  # noqa: S608 - fixed
     elements: dict[str, Node | Link] = {one.id: one for one in nodes}
     elements |= {one.id: one for one in links}
     found = _with_writers(view, [one for element in elements.values() for one in _of(element)], elements)

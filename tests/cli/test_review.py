@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from kbcore import limits
 from tests.support.processes.terminal import Terminal
 
 TEST = {"type": "test", "title": "Login works", "status": "passing"}
@@ -52,6 +53,20 @@ def test_it_is_listed_as_a_diff_below_who_proposed_it(kb, proposed):
         "agent-1 through cli, session monday",
         "agent-1 through cli, session tuesday",
     ]
+
+
+@pytest.mark.slow
+def test_more_proposals_than_a_decision_may_have_are_counted_and_found(kb, user, proposed):
+    user.setenv("KB_ACTOR", "agent-1")
+    for part in range(2):
+        tests = [{"id": f"A-{part}-{at}", **TEST} for at in range(limits.MAX_CHANGESET_ITEMS // 2)]
+        assert kb("apply", "-", stdin=json.dumps({"entities": tests})).status == 0
+    user.setenv("KB_ACTOR", "tester")
+    count = limits.MAX_CHANGESET_ITEMS + 3
+    assert kb("review", "--json").json["total"] == count
+    ran = kb("review", "--all", "--accept")
+    assert f"{count} proposals; the limit is {limits.MAX_CHANGESET_ITEMS}." in ran.err
+    assert left(kb, "T-NEW") == [("T-NEW", ""), ("REQ-1 T-NEW", "")]  # ids in order come after those of the others
 
 
 def test_what_is_decided_already_is_no_proposal_any_more(kb, proposed):
