@@ -89,5 +89,5 @@ def find_withdrawn(workspace: Workspace, branch: str) -> list[HeldChange]:
     """
     new = new_files(workspace, branch)
     found = workspace.changes(branch).read(lambda index, seq: index.withdrawn(seq, new.gone))
-    again = {change.id for files in (new.committed, new.uncommitted) for some in files.values() for change in some}
+    again = {change.id for change in new.committed_changes()}
     return [one for one in found if one.change.id not in again]

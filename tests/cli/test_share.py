@@ -139,7 +139,9 @@ def test_a_change_whose_file_head_has_again_is_not_listed_as_taken_back(kb, sync
 
 
 @pytest.mark.parametrize("is_only_file", [True, False])
-def test_a_change_whose_file_a_reset_took_back_is_listed_and_shared_again_before_a_sync(kb, synced, apply, is_only_file):
+def test_a_change_whose_file_a_reset_took_back_is_listed_and_shared_again_before_a_sync(
+    kb, synced, apply, is_only_file
+):
     for number in range(1 if is_only_file else 2):
         apply("ann", {"id": f"S-{number}", **SYMBOL})
         kb("share")
