@@ -3,8 +3,8 @@
 ``python -m benchmarks.stores fill DIR COUNT`` makes a repository with a store of so many records and its view,
 ``change DIR COUNT`` one whose records all change the same entity, and ``say DIR COUNT`` one of so many entities of
 fifty words; ``branch DIR COUNT`` makes one of three records, whose branch ``topic`` has so many more. ``compact DIR``
-seals the records under a snapshot; ``grow DIR COUNT`` adds more, which the view has not seen: with ``FIRST`` after it
-those of a journal from there on, so that no entity is one of other branches.
+seals the records under a snapshot; ``grow DIR COUNT`` adds more, which the view has not seen; with
+``FIRST`` after that those from there on, of which none has to do with an earlier one.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def branch(root: Path, count: int) -> None:
 
 
 def grow(root: Path, count: int, first: int = 0) -> None:
-    """Append ``count`` records to the journal, and nothing else; ``first`` is the number of the first one's entity."""
-    _append(root, lambda seq: generate.records(count, first or seq))
+    """Append ``count`` records to the journal, and nothing else; ``first`` is as for ``generate.records``."""
+    _append(root, lambda seq: generate.records(count, first or seq, first or 1))
 
 
 def lay_out_at(root: Path) -> None:
