@@ -120,7 +120,8 @@ def test_a_number_that_no_value_has_takes_the_value_that_it_is(kb, topic, wanted
     git(topic, "switch", "-q", "main")
     kb("set", "S-1", "title=9")
     kb("merge", "topic")
-    assert kb("resolve", "S-1", "title", "--take", "8").status == 10
+    wrong = kb("resolve", "S-1", "title", "--take", "8")
+    assert (wrong.status, "error: There is no value 8 of title of S-1; there are 2." in wrong.err) == (2, True)
     assert kb("resolve", "S-1", "title", "--take", wanted).status == 0
     assert facts(kb)[0]["S-1"][0] == wanted
     assert kb("resolve").out == "Nothing is contested.\n"
