@@ -68,7 +68,7 @@ def run(
     if conflict is None:
         fields = ", ".join(one.field for one in found)
         hint = f"Contested of it: {fields}." if fields else "`kb resolve` lists what is contested."
-        raise NotFound(f"{field} of {key} is not contested.", hint=hint)
+        raise NotFound(f"{in_quotes(field)} of {in_quotes(key)} is not contested.", hint=hint)
     field = conflict.field
     if field == DELETED and take != _KEEP:
         keep = kb("resolve", conflict.id, field, "--take", _KEEP)
@@ -145,9 +145,10 @@ def _number(conflict: ContestedValue, take: str) -> int:
 
 def _no_value(conflict: ContestedValue, number: int) -> InvalidQuery:
     from kbcore.errors import InvalidQuery
+    from kbcore.text.escaping import in_quotes
 
-    what, of = ("id", "") if conflict.field == "id" else ("value", f"{conflict.field} of ")
-    message = f"There is no {what} {number} of {of}{conflict.name}; there are {len(conflict.values)}."
+    what, of = ("id", "") if conflict.field == "id" else ("value", f"{in_quotes(conflict.field)} of ")
+    message = f"There is no {what} {number} of {of}{in_quotes(conflict.name)}; there are {len(conflict.values)}."
     return InvalidQuery(message, hint=f"`kb resolve {conflict.id}` lists them by number.")
 
 
