@@ -76,7 +76,7 @@ def mode_line(mode: str) -> str:
 
 def written_lines(found: Shared, *, dry_run: bool) -> Iterator[str]:
     """Yield what was written, or would be, and what is private."""
-    did = "Would write" if dry_run else "Wrote"
+    did = "Would write" if dry_run else "Wrote and staged"
     for path, changes in found.files.items():
         actor = changes[0].change.actor
         yield escape_controls(f"{did} {path}: {pluralize(len(changes), 'change')} of {actor}.")
