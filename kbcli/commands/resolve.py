@@ -61,7 +61,7 @@ def run(
     found = opened.store.read(find)
     if key and not found and not opened.store.read(lambda view: view.nodes([key]) or view.links([key])):
         raise NotFound(f"There is no entity or edge {in_quotes(key)}.", hint="`kb resolve` lists what is contested.")
-    if take is None or field is None:
+    if take is None or field is None or key is None:
         _list(ctx, opened.workspace, opened.branch, found, key)
         return
     conflict = _meant(found, field)
