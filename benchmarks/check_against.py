@@ -1,4 +1,4 @@
-"""The time of `kb check --against` a branch that lacks the changes of change files, against starting DuckDB."""
+"""The time of `kb check --against` a branch that lacks the changes of change files, or has others, against DuckDB."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from tests.support.repository.repos import git
 
 
 def run(place: Place) -> list[Row]:
-    """Measure the comparison on the branch that has shared what clients wrote."""
-    return [_row(place, count) for count in place.sizes.shared]
+    """Measure the comparison on the branch that has shared what clients wrote, where the other one has not, and has."""
+    return [_row(place, count, is_both=is_both) for is_both in (False, True) for count in place.sizes.shared]
 
 
-def _row(place: Place, count: int) -> Row:
-    root = place.copy_of(place.store_of_two_branches(count), f"against-{count}")
-    git(root, "switch", "--quiet", TOPIC)
-    place.kb(root, "share")
-    git(root, "commit", "--quiet", "--no-verify", "-m", "share")
+def _row(place: Place, count: int, *, is_both: bool) -> Row:
+    root = place.copy_of(place.store_of_two_branches(count), f"against-{count}-{is_both}")
+    if is_both:
+        place.python("-m", "benchmarks.stores", "grow", str(root), str(count), str(2 * count))
+    for branch in (BRANCH, TOPIC) if is_both else (TOPIC,):
+        git(root, "switch", "--quiet", branch)
+        place.kb(root, "share")
+        git(root, "commit", "--quiet", "--no-verify", "-m", "share")
     place.settle(root)
     kb, floor = against_duckdb(place, root, count, "check", "--against", BRANCH)
     return Row(
-        name="kb check --against",
+        name="kb check --against a branch with as many others" if is_both else "kb check --against",
         against=DUCKDB,
         count=count,
         unit="changes",

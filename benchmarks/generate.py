@@ -73,11 +73,14 @@ def document_path(count: int) -> str:
     return f"docs/{_FOLDERS['req']}/{document_id(count).lower()}.md"
 
 
-def records(count: int, start: int = 1) -> Iterator[Record]:
-    """Yield the records ``start`` to ``start + count - 1``; each brings one entity and one edge to an earlier one."""
+def records(count: int, start: int = 1, first: int = 1) -> Iterator[Record]:
+    """Yield the records ``start`` to ``start + count - 1``; each brings one entity and one edge to an earlier one.
+
+    No edge leads to an entity of a record before ``first``, which is no multiple of three.
+    """
     for seq in range(start, start + count):
         rng = random.Random(SEED + seq)
-        yield _record(rng, seq, _operations(rng, seq), f"add {entity_id(seq)}")
+        yield _record(rng, seq, _operations(rng, seq, first), f"add {entity_id(seq)}")
 
 
 def changes(count: int) -> Iterator[Record]:
@@ -194,7 +197,7 @@ def _record(rng: random.Random, seq: int, operations: tuple[Operation, ...], mes
     )
 
 
-def _operations(rng: random.Random, seq: int) -> tuple[Operation, ...]:
+def _operations(rng: random.Random, seq: int, first: int = 1) -> tuple[Operation, ...]:
     key = entity_id(seq)
     is_test = key.startswith("TEST")
     fields = {
@@ -206,9 +209,9 @@ def _operations(rng: random.Random, seq: int) -> tuple[Operation, ...]:
     }
     fields |= {"attributes.kind": "unit"} if is_test else {"priority": rng.choice(_PRIORITIES)}
     put = PutNode(id=key, base=0, set=fields)
-    if seq == 1:
+    if seq == first:
         return (put,)
-    earlier = 1 + int((seq - 1) * rng.random() ** 2)
+    earlier = first + int((seq - first) * rng.random() ** 2)
     earlier -= earlier % 3 == 0
     ends = (entity_id(earlier), key) if is_test else (key, entity_id(earlier))
     edge = StateLink(type="verified_by" if is_test else "depends_on", from_id=ends[0], to_id=ends[1], base=0)

@@ -3,7 +3,8 @@
 ``python -m benchmarks.stores fill DIR COUNT`` makes a repository with a store of so many records and its view,
 ``change DIR COUNT`` one whose records all change the same entity, and ``say DIR COUNT`` one of so many entities of
 fifty words; ``branch DIR COUNT`` makes one of three records, whose branch ``topic`` has so many more. ``compact DIR``
-seals the records under a snapshot; ``grow DIR COUNT`` adds more, which the view has not seen.
+seals the records under a snapshot; ``grow DIR COUNT`` adds more, which the view has not seen; with
+``FIRST`` after that those from there on, of which none has to do with an earlier one.
 """
 
 from __future__ import annotations
@@ -94,9 +95,9 @@ def branch(root: Path, count: int) -> None:
     run_git(root, "switch", "--quiet", BRANCH)
 
 
-def grow(root: Path, count: int) -> None:
-    """Append ``count`` records to the journal, and nothing else."""
-    _append(root, lambda seq: generate.records(count, seq))
+def grow(root: Path, count: int, first: int = 0) -> None:
+    """Append ``count`` records to the journal, and nothing else; ``first`` is as for ``generate.records``."""
+    _append(root, lambda seq: generate.records(count, first or seq, first or 1))
 
 
 def lay_out_at(root: Path) -> None:
@@ -128,7 +129,7 @@ def main(action: str, root: str, *counts: str) -> None:
         compact(Path(root))
     else:
         {"fill": fill, "change": change, "say": say, "remember": remember, "branch": branch, "grow": grow}[action](
-            Path(root), int(counts[0])
+            Path(root), *map(int, counts)
         )
 
 

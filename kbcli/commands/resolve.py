@@ -11,6 +11,7 @@ from kbcli.invocation.context import session_of
 from kbcli.invocation.options import DryRun, Message
 
 if TYPE_CHECKING:
+    from kbcore.errors import InvalidQuery
     from kbcore.query.conflicts import ContestedValue
     from kbcore.store.workspace import Workspace
 
@@ -46,7 +47,8 @@ def run(
 
     if (take is None) != (field is None):
         raise InvalidQuery(
-            "A decision names the entity, the field and the value.", hint="`kb resolve ID FIELD --take N`."
+            "A decision names the entity, the field and the value.",
+            hint="Give `kb resolve ID FIELD --take N`; `kb resolve` lists them.",
         )
     session = session_of(ctx)
     opened = session.open(dry_run=dry_run)
@@ -59,14 +61,14 @@ def run(
     found = opened.store.read(find)
     if key and not found and not opened.store.read(lambda view: view.nodes([key]) or view.links([key])):
         raise NotFound(f"There is no entity or edge {in_quotes(key)}.", hint="`kb resolve` lists what is contested.")
-    if take is None or field is None:
+    if take is None or field is None or key is None:
         _list(ctx, opened.workspace, opened.branch, found, key)
         return
     conflict = _meant(found, field)
     if conflict is None:
         fields = ", ".join(one.field for one in found)
         hint = f"Contested of it: {fields}." if fields else "`kb resolve` lists what is contested."
-        raise NotFound(f"{field} of {key} is not contested.", hint=hint)
+        raise NotFound(f"{in_quotes(field)} of {in_quotes(key)} is not contested.", hint=hint)
     field = conflict.field
     if field == DELETED and take != _KEEP:
         keep = kb("resolve", conflict.id, field, "--take", _KEEP)
@@ -92,15 +94,11 @@ def _meant(found: list[ContestedValue], field: str) -> ContestedValue | None:
 
 def _chosen_id(conflict: ContestedValue, take: str) -> str:
     """Return the id that a decision gives an entity. Raises: ``InvalidQuery`` for a number that no value has."""
-    from kbcore.errors import InvalidQuery
-
     if not _is_number(conflict, take):
         return conflict.id if take == _KEEP else take
-    number, count = int(take), len(conflict.values)
-    if not 1 <= number <= count:
-        hint = f"`kb resolve {conflict.id}` lists them by number."
-        raise InvalidQuery(f"There is no id {number} of {conflict.id}; there are {count}.", hint=hint)
-    return str(conflict.values[number - 1]["value"])
+    if not 1 <= int(take) <= len(conflict.values):
+        raise _no_value(conflict, int(take))
+    return str(conflict.values[int(take) - 1]["value"])
 
 
 def _is_number(conflict: ContestedValue, take: str) -> bool:
@@ -115,14 +113,14 @@ def _is_number(conflict: ContestedValue, take: str) -> bool:
 
 
 def _decision(conflict: ContestedValue, take: str) -> dict[str, Any]:
-    """Return the changeset of a decision, but for its frame. Raises: ``InvalidQuery`` for a number of many digits."""
+    """Return the changeset of a decision without its frame. Raises: ``InvalidQuery`` for a number that no value has."""
     is_number = _is_number(conflict, take)
     chosen: dict[str, Any]
     if take == _KEEP or is_number:
         chosen = {"resolve": {conflict.field: _KEEP if take == _KEEP else _number(conflict, take)}}
     else:
         prefix, dot, name = conflict.field.partition(".")
-        value = _value(take)
+        value = _value(conflict.field, take)
         chosen = {prefix: {name: value}} if dot else {conflict.field: value}
     if conflict.edge is None:
         return {"entities": [{"id": conflict.id, **chosen}]}
@@ -132,15 +130,34 @@ def _decision(conflict: ContestedValue, take: str) -> dict[str, Any]:
 
 
 def _number(conflict: ContestedValue, take: str) -> int:
-    """Return the number of a value by its number, or by the value itself where no value has that number."""
+    """Return the number of a value by its number, or by the value itself where no value has that number.
+
+    Raises: ``InvalidQuery`` where none is it either.
+    """
     number = int(take)
     if 0 < number <= len(conflict.values):
         return number
-    return next((at for at, one in enumerate(conflict.values, 1) if one.get("value") in (take, number)), number)
+    found = next((at for at, one in enumerate(conflict.values, 1) if one.get("value") in (take, number)), None)
+    if found is None:
+        raise _no_value(conflict, number)
+    return found
 
 
-def _value(text: str) -> Any:
-    """Return a value: JSON where it is such, else the text itself."""
+def _no_value(conflict: ContestedValue, number: int) -> InvalidQuery:
+    from kbcore.errors import InvalidQuery
+    from kbcore.text.escaping import in_quotes
+
+    what, of = ("id", "") if conflict.field == "id" else ("value", f"{in_quotes(conflict.field)} of ")
+    message = f"There is no {what} {number} of {of}{in_quotes(conflict.name)}; there are {len(conflict.values)}."
+    return InvalidQuery(message, hint=f"`kb resolve {conflict.id}` lists them by number.")
+
+
+def _value(field: str, text: str) -> Any:
+    """Return a value: of a field for text the text itself, else JSON where it is such."""
+    from kbcore.model.graph import CORE_FIELDS
+
+    if CORE_FIELDS.get(field) == "text":
+        return text
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

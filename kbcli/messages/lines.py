@@ -22,14 +22,14 @@ _RENAMES: Final = 3
 """The number of renames that are named in the line of a change."""
 
 
-def outcome_line(outcome: Outcome) -> str:
-    """Return what a changeset did or would do."""
+def outcome_line(outcome: Outcome, noted: str = "only what is known of files") -> str:
+    """Return what a changeset did or would do; ``noted`` is what a record says that changed no entity and no edge."""
     where = f"{outcome.branch} at seq {outcome.seq}"
     if outcome.duplicate:
         return escape_controls(f"{where}: this changeset was applied before, nothing was written again.")
     changes = changes_of(outcome)
     if not changes:
-        return escape_controls(f"{where}: {'only what is known of files' if outcome.applied else 'nothing to change'}.")
+        return escape_controls(f"{where}: {noted if outcome.applied else 'nothing to change'}.")
     return escape_controls(f"{'Would change ' if outcome.dry_run else ''}{where}: {changes}.")
 
 

@@ -45,6 +45,8 @@ _STATES: Final = {
     "too_large": "refused: size",
 }
 _WHEN_WRITTEN: Final = "private_when_written"
+_NOTED: Final = "no entity and no edge changed"
+"""Said of a record of changes that all hold already, or are decided."""
 _ORIGINS: Final = {
     "private_restored": "it puts {place} back as private changes alone stated it",
     "private_origin": "it names {place}, which private changes alone stated",
@@ -74,7 +76,7 @@ def mode_line(mode: str) -> str:
 
 def written_lines(found: Shared, *, dry_run: bool) -> Iterator[str]:
     """Yield what was written, or would be, and what is private."""
-    did = "Would write" if dry_run else "Wrote"
+    did = "Would write" if dry_run else "Wrote and staged"
     for path, changes in found.files.items():
         actor = changes[0].change.actor
         yield escape_controls(f"{did} {path}: {pluralize(len(changes), 'change')} of {actor}.")
@@ -146,10 +148,7 @@ def fetched_line(fetched: Fetched, remote: str) -> str:
     said = f"{pluralize(len(merged.changes), 'change')} {taken}: {_ref_has(fetched.ref, remote, fetched.total)}."
     if fetched.withdrawn:
         said += f" {pluralize(fetched.withdrawn, 'change')} of the ref {is_or_are(fetched.withdrawn)} withdrawn."
-    if merged.contested:
-        are = is_or_are(merged.contested)
-        said += f" {pluralize(merged.contested, 'field')} {are} contested: `kb resolve` lists what to decide."
-    return f"{outcome_line(merged.outcome)} {escape_controls(said)}"
+    return f"{outcome_line(merged.outcome, _NOTED)} {escape_controls(said)}{_contested_words(merged)}"
 
 
 def _ref_has(ref: str, remote: str, number: int) -> str:
@@ -173,7 +172,7 @@ def added_lines(found: Shared, *, is_merge: bool) -> Iterator[str]:
     them = "it" if len(added) == 1 else "them"
     yield (
         f"{number} of {actors} {is_or_are(len(added))} in .kb/changes, and nothing else is staged: git commits {them}"
-        f" only with --allow-empty or --amend. Without these, run `kb share`, then `git commit`."
+        f" only with --allow-empty or --amend. To commit {them} alone, run `kb share`, then `git commit`."
     )
 
 
@@ -241,7 +240,14 @@ def merged_line(merged: Merged, branch: str) -> str:
     """Return what a merge of a branch has changed, and what is contested now."""
     did = "would be merged" if merged.outcome.dry_run else "merged"
     said = f"{pluralize(len(merged.changes), 'change')} of {branch} {did}."
-    if merged.contested:
-        fields = f"{pluralize(merged.contested, 'field')} {is_or_are(merged.contested)}"
-        said += f" {fields} contested: `kb resolve` lists what to decide."
-    return f"{outcome_line(merged.outcome)} {escape_controls(said)}"
+    return f"{outcome_line(merged.outcome, _NOTED)} {escape_controls(said)}{_contested_words(merged)}"
+
+
+def _contested_words(merged: Merged) -> str:
+    """Return how many fields are contested now, or would be; "" for none."""
+    if not merged.contested:
+        return ""
+    fields = pluralize(merged.contested, "field")
+    if merged.outcome.dry_run:
+        return f" {fields} would be contested."
+    return f" {fields} {is_or_are(merged.contested)} contested: `kb resolve` lists what to decide."

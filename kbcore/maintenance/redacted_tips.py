@@ -5,7 +5,7 @@ A merge takes their changes in without what was redacted (``redacted_changes``),
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -15,6 +15,8 @@ from kbcore.errors import GitUnusable
 from kbcore.errors.remedies import shell
 from kbcore.extract.changes import FOLDER, is_change_file
 from kbcore.git import blobs
+from kbcore.git.commands import run_git
+from kbcore.ids import path_text
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change
 from kbcore.model.redaction.changes import without_claims
@@ -35,7 +37,7 @@ class Tips(msgspec.Struct, frozen=True):
     """The change files of branches: by the name of a ref its files, path and content; the changes of each content.
 
     ``refused`` has the text of each content that holds no changes. ``failed`` says what was not looked at. The branches
-    of ``checked_out`` have their files in a worktree.
+    of ``checked_out`` have their files in a worktree, and a push of one of these replaces the files of ``pushed``.
     """
 
     files: Mapping[str, Mapping[str, str]]
@@ -43,6 +45,7 @@ class Tips(msgspec.Struct, frozen=True):
     checked_out: frozenset[str]
     refused: Mapping[str, str] = {}
     failed: tuple[str, ...] = ()
+    pushed: frozenset[str] = frozenset()
 
     @property
     def changes(self) -> Iterator[Change]:
@@ -66,11 +69,24 @@ class Tips(msgspec.Struct, frozen=True):
                 [path for path, name in contents.items() if name in names] for names in (holding, unreadable)
             )
             if paths or refused:
-                found.append(" ".join([*([_words(ref, paths)] if paths else []), *_unreadable_words(ref, refused)]))
+                found.append(
+                    " ".join([*([self._words(ref, paths)] if paths else []), *_unreadable_words(ref, refused)])
+                )
         said = found[:_SHOWN]
         if left := len(found) - len(said):
             said.append(f"So do the last commits of {pluralize(left, 'more branch')}.")
         return tuple(said)
+
+    def _words(self, ref: str, paths: list[str]) -> str:
+        """Return what a branch holds, and what to do."""
+        held = f"The last commit of {_name_of(ref)} has change files that hold it: {some_of(sorted(paths), _FILES)}."
+        if ref in self.pushed:
+            return f"{held} Commit what this command stages, and push: that takes them out there."
+        clone = "a clone" if ref.startswith(_REMOTES) else "this clone"
+        return (
+            f"{held} A merge takes them in without it. To take it out there, check the branch out in {clone}, give"
+            f" {shell('redact')} again, and commit."
+        )
 
 
 def find_tips(workspace: Workspace) -> Tips:
@@ -78,9 +94,10 @@ def find_tips(workspace: Workspace) -> Tips:
     repo, env = workspace.repo, workspace.machine.env
     trees, files, failed = dict[str, dict[str, str]](), dict[str, dict[str, str]](), list[str]()
     contents, refused = dict[str, tuple[Change, ...]](), dict[str, str]()
-    checked_out = frozenset[str]()
+    checked_out, pushed = frozenset[str](), frozenset[str]()
     try:
         checked_out = frozenset(f"{_HEADS}{one.head.branch}" for one in git.worktree_heads(repo, env))
+        pushed = _pushed_from(repo, env, checked_out)
         tips = sorted(one for one in git.tips(repo, env).items() if not one[0].endswith(_SYMBOLIC))
         if len(tips) > _MOST_TIPS:
             failed.append(f"Of {len(tips)} branches, {_MOST_TIPS} were looked at for change files that hold it.")
@@ -97,7 +114,15 @@ def find_tips(workspace: Workspace) -> Tips:
                 refused[name] = data.decode(errors="replace")
     except GitUnusable as error:
         failed.append(f"Not all branches were looked at for change files that hold it: {error.message}")
-    return Tips(files, contents, checked_out, refused, tuple(failed))
+    return Tips(files, contents, checked_out, refused, tuple(failed), pushed)
+
+
+def _pushed_from(repo: git.Repository, env: Mapping[str, str], branches: Collection[str]) -> frozenset[str]:
+    """Return the upstreams of branches that have all commits of theirs."""
+    form = "--format=%(refname) %(upstream) %(upstream:track,nobracket)"
+    answer = run_git(repo, env, ["for-each-ref", form, *sorted(branches)]) if branches else None
+    found = [line.split(" ", 2) for line in path_text(answer.output).splitlines()] if answer else []
+    return frozenset(upstream for _, upstream, track in found if upstream and "behind" not in track)
 
 
 def _name_of(ref: str) -> str:
@@ -111,14 +136,3 @@ def _unreadable_words(ref: str, paths: list[str]) -> list[str]:
     listed = some_of(sorted(paths), _FILES)
     begin = f"The last commit of {_name_of(ref)} has change files that hold it and are not readable"
     return [f"{begin}: {listed}. Remove them there, and commit."]
-
-
-def _words(ref: str, paths: list[str]) -> str:
-    """Return what a branch holds, and what to do."""
-    clone = "a clone" if ref.startswith(_REMOTES) else "this clone"
-    name, listed = _name_of(ref), some_of(sorted(paths), _FILES)
-    return (
-        f"The last commit of {name} has change files that hold it: {listed}. A merge takes them"
-        f" in without it. To take it out there, check the branch out in {clone}, give {shell('redact')} again, and"
-        " commit."
-    )

@@ -26,7 +26,7 @@ from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges, newly_cont
 from kbcore.view.claim_index import WrittenAt
 from kbcore.view.view import View
 
-_SAME: Final = "Name another branch: {branch} has all that it has."
+_SAME: Final = "{branch} is the branch that changes are merged into."
 
 
 class Merged(msgspec.Struct, frozen=True):
@@ -67,7 +67,9 @@ def merge(
     Raises: ``InvalidQuery`` for the branch itself; ``UnknownBranch``; as ``BranchStore.commit``.
     """
     if branch == other:
-        raise InvalidQuery(_SAME.format(branch=branch), hint=f"{kb('branch')} lists those that have a store.")
+        raise InvalidQuery(
+            _SAME.format(branch=branch), hint=f"Name another one: {kb('branch', 'list')} lists those that have a store."
+        )
     ours, theirs = workspace.store(branch), workspace.store(other)
     return take_over(
         workspace,

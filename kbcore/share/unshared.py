@@ -85,10 +85,9 @@ def find_unshared(
 def find_withdrawn(workspace: Workspace, branch: str) -> list[HeldChange]:
     """Return the changes of a branch that were in a committed file and that no file holds any more.
 
-    A file that HEAD has again counts before a sync notes it. Raises: what reading the journal and git raise.
+    A file that comes or goes counts before a sync notes it. Raises: what reading the journal and git raise.
     """
-    found = workspace.changes(branch).read(lambda index, seq: index.withdrawn(seq))
-    if not found:
-        return found
-    again = {change.id for change in new_files(workspace, branch).committed_changes()}
+    new = new_files(workspace, branch)
+    found = workspace.changes(branch).read(lambda index, seq: index.withdrawn(seq, new.gone))
+    again = {change.id for change in new.committed_changes()}
     return [one for one in found if one.change.id not in again]

@@ -19,13 +19,15 @@ class NewFiles(msgspec.Struct, frozen=True):
     """The change files of a worktree that are not known as committed, with their changes as far as they are whole.
 
     HEAD has those in ``committed``: a sync will note it. It lacks those in ``uncommitted``. ``head`` are the paths of
-    all change files of HEAD, ``here`` those of them that the worktree has.
+    all change files of HEAD, ``here`` those of them that the worktree has. ``gone`` are those that are known as
+    committed and that neither HEAD nor the worktree has: a sync will note that too.
     """
 
     committed: dict[str, Sequence[Change]] = {}
     uncommitted: dict[str, Sequence[Change]] = {}
     head: frozenset[str] = frozenset()
     here: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
 
     def committed_changes(self) -> list[Change]:
         """Return the changes that HEAD has and that no sync has noted."""
@@ -38,19 +40,19 @@ def new_files(workspace: Workspace, branch: str) -> NewFiles:
     Raises: ``GitUnusable``; what reading the journal raises.
     """
     head = workspace.head()
-    paths = (
-        change_paths(workspace.repo.worktree) if workspace.repo.has_worktree and branch == head.branch else set[str]()
-    )
-    if not paths:
+    if not workspace.repo.has_worktree or branch != head.branch:
         return NewFiles()
+    paths = change_paths(workspace.repo.worktree)
     known = workspace.changes(branch).read(lambda index, seq: index.committed_files(seq))
+    if not paths and not known:
+        return NewFiles()
     there = _paths_at(workspace, head.commit) if head.commit else frozenset[str]()
 
     def read_all(some: Iterable[str]) -> dict[str, Sequence[Change]]:
         return {path: changes_in(path, content_of(workspace, path)) for path in sorted(some)}
 
     here = there & paths
-    return NewFiles(read_all(here - known), read_all(paths - there), there, here)
+    return NewFiles(read_all(here - known), read_all(paths - there), there, here, frozenset(known - paths - there))
 
 
 def changes_of_head(workspace: Workspace) -> list[Change]:

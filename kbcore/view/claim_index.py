@@ -50,6 +50,7 @@ _ALSO_AT: Final = (
 
 _IS_ONCE_COMMITTED: Final = "exists (select 1 from held h where h.change = c.id and h.is_committed and h.since <= :seq)"
 _IS_HELD: Final = "exists (select 1 from held h where h.change = c.id and h.since <= :seq and h.until > :seq)"
+_IS_LEFT: Final = _IS_HELD.removesuffix(")") + " and h.file not in (select value from json_each(:gone)))"
 _IS_OWN: Final = "c.seq between 1 and :seq"
 _IS_PRESENT: Final = f"({_IS_HELD} or ({_IS_OWN} and not {_IS_ONCE_COMMITTED}))"
 _CAME: Final = f"""
@@ -226,10 +227,11 @@ class ClaimIndex:
         changes = {row[0] for row in self._by_keys("select distinct change from subject where key in ({})", keys)}
         return [*self.bodies(self.once_committed(changes, seq)).values()]
 
-    def withdrawn(self, seq: int) -> list[HeldChange]:
-        """Return the changes of records up to a seq that a committed file held and no file holds any more."""
-        where = f"{_IS_OWN} and {_IS_ONCE_COMMITTED} and not {_IS_HELD}"
-        rows = self._rows(f"select c.body, c.seq from change c where {where} order by c.seq", seq=seq)
+    def withdrawn(self, seq: int, gone: Collection[str] = ()) -> list[HeldChange]:
+        """Return the changes of records up to a seq that a committed file held and no file holds but those gone."""
+        where = f"{_IS_OWN} and {_IS_ONCE_COMMITTED} and not {_IS_LEFT}"
+        sql = f"select c.body, c.seq from change c where {where} order by c.seq"
+        rows = self._rows(sql, seq=seq, gone=json.dumps([*gone]))
         return [HeldChange(_decode(body), number, ()) for body, number in rows]
 
     def folded(self, subjects: Subjects, seq: int, *, documents: DocumentFacts = NO_DOCUMENTS) -> FoldedClaims:

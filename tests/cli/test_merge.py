@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -114,16 +115,40 @@ def test_both_directions_come_to_the_same_and_show_the_same_conflict(kb, topic):
     assert {one["value"] for one in conflicts[0]["values"]} == {"Topic", "Main"}
 
 
+def test_a_merge_of_what_is_decided_already_says_that_nothing_changed_but_the_changes_taken_over(kb, topic):
+    kb("set", "S-1", "title=Topic")
+    git(topic, "switch", "-q", "main")
+    kb("set", "S-1", "title=Main")
+    assert "1 field would be contested." in kb("merge", "topic", "--dry-run").out
+    kb("merge", "topic")
+    kb("resolve", "S-1", "title", "--take", "Topic")
+    git(topic, "switch", "-q", "topic")
+    assert re.fullmatch(
+        r"topic at seq \d+: no entity and no edge changed\. \d+ changes of main merged\.\n", kb("merge", "main").out
+    )
+
+
 @pytest.mark.parametrize("wanted", ["7", "9"])
 def test_a_number_that_no_value_has_takes_the_value_that_it_is(kb, topic, wanted):
     kb("set", "S-1", "title=7")
     git(topic, "switch", "-q", "main")
     kb("set", "S-1", "title=9")
     kb("merge", "topic")
-    assert kb("resolve", "S-1", "title", "--take", "8").status == 10
+    wrong = kb("resolve", "S-1", "title", "--take", "8")
+    assert (wrong.status, "error: There is no value 8 of 'title' of 'S-1'; there are 2." in wrong.err) == (2, True)
     assert kb("resolve", "S-1", "title", "--take", wanted).status == 0
     assert facts(kb)[0]["S-1"][0] == wanted
     assert kb("resolve").out == "Nothing is contested.\n"
+
+
+@pytest.mark.parametrize("text", ["-1", "true", "[1]"])
+def test_a_text_that_is_json_settles_a_field_for_text(kb, topic, text):
+    kb("set", "S-1", "title=Topic")
+    git(topic, "switch", "-q", "main")
+    kb("set", "S-1", "title=Main")
+    kb("merge", "topic")
+    assert kb("resolve", "S-1", "title", "--take", text).status == 0
+    assert facts(kb)[0]["S-1"][0] == text
 
 
 def test_a_contested_attribute_is_decided_by_its_name_alone(kb, topic):

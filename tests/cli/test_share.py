@@ -138,6 +138,27 @@ def test_a_change_whose_file_head_has_again_is_not_listed_as_taken_back(kb, sync
     assert listed(kb) == ([], [])
 
 
+@pytest.mark.parametrize("is_only_file", [True, False])
+def test_a_change_whose_file_a_reset_took_back_is_listed_and_shared_again_before_a_sync(
+    kb, synced, apply, is_only_file
+):
+    for number in range(1 if is_only_file else 2):
+        apply("ann", {"id": f"S-{number}", **SYMBOL})
+        kb("share")
+        git(synced, "add", "-A")
+        git(synced, "commit", "-q", "-m", "shared")
+        kb("sync")
+    [*_, gone] = sorted(git(synced, "diff", "--name-only", "HEAD~1", "--", ".kb/changes/*/*.jsonl").split())
+    git(synced, "reset", "-q", "--hard", "HEAD~1")
+    unshared, [change] = listed(kb)
+    assert unshared == []
+    [file] = kb("share", "--again", change, "--json").json["files"]
+    assert [file["path"], *(one["change"] for one in file["changes"])] == [gone, change]
+    assert [reason for *_, reason, _ in listed(kb)[0]] == [""]
+    assert kb("sync").status == 0
+    assert kb("show", f"S-{number}").status == 0
+
+
 def test_files_that_cannot_be_staged_are_said_to_be_written(kb, synced, apply):
     apply("ann", {"id": "S-1", **SYMBOL})
     (synced / ".git/index.lock").touch()

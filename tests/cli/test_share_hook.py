@@ -135,7 +135,7 @@ def test_a_commit_with_nothing_to_share_says_nothing(kb, auto, hooked):
 
 ALONE = (
     "kb: 1 change of tester is in .kb/changes, and nothing else is staged: git commits it only with --allow-empty or"
-    " --amend. Without these, run `kb share`, then `git commit`.\n"
+    " --amend. To commit it alone, run `kb share`, then `git commit`.\n"
 )
 
 

@@ -90,12 +90,15 @@ def made_by_both(
     index, seq = claims(view), view.recorded_seq
     here = {key: one for key, one in _by_change(ours).items() if key not in earlier}
     known = here.keys() | index.present(files, seq).keys()
-    made_there = _made(change for key, (_, change) in files.items() if key not in known)
-    if not made_there:
+    new_there = [change for key, (_, change) in files.items() if key not in known]
+    given_there = _given(new_there)
+    if not given_there:
         return []
     own = {one.change.id: ("", one.change) for one in index.unshared(seq)} | here
     new_here = [change for key, (_, change) in own.items() if key not in files]
-    made_here = _made(new_here) if any(_gives(one, made_there.keys()) for one in new_here) else {}
+    if given_there.isdisjoint(_given(new_here) | {*documented}):
+        return []
+    made_there, made_here = _made(new_there), _made(new_here)
     nodes = {node.id: node for node in view.nodes(sorted(made_there.keys() & (made_here.keys() | {*documented})))}
     return [
         SharedId(
@@ -115,12 +118,15 @@ def _by_change(*sides: Mapping[str, Sequence[Change]]) -> dict[str, tuple[str, C
     return {change.id: (path, change) for side in sides for path, changes in side.items() for change in changes}
 
 
-def _gives(change: Change, ids: Collection[str]) -> bool:
-    """Tell whether a change gives one of these ids to an entity."""
-    return any(
-        (type(claim) is Create and claim.id in ids) or (type(claim) is Rename and claim.now in ids)
-        for claim in change.claims
-    )
+def _given(changes: Iterable[Change]) -> set[str]:
+    """Return the ids that changes give to entities."""
+    found = set[str]()
+    for claim in (claim for change in changes for claim in change.claims):
+        if type(claim) is Create:
+            found.add(claim.id)
+        elif type(claim) is Rename:
+            found.add(claim.now)
+    return found
 
 
 def _made(changes: Iterable[Change]) -> dict[str, tuple[str, Any]]:

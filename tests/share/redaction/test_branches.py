@@ -89,6 +89,27 @@ def test_a_redaction_that_came_by_a_pull_holds_for_branches_that_have_a_whole_co
     assert bob.state().nodes["FACT-1"].fields["attributes.note"] == "Use none"
 
 
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_a_push_is_named_for_the_upstream_of_a_branch_that_has_all_of_it(
+    ann: Clone, bob: Clone, is_behind: bool
+) -> None:
+    ann.add("FACT-1", attributes={"note": f"Use {SECRET}"})
+    ann.commit("leak")
+    ann.git("push", "--quiet", "--set-upstream", "origin", "main")
+    if is_behind:
+        bob.pull()
+        bob.fact("FACT-2")
+        bob.commit("more")
+        bob.push()
+        ann.git("fetch", "--quiet")
+
+    sentences = " ".join(redact(ann).elsewhere)
+
+    assert "The last commit of origin/main has change files that hold it" in sentences
+    assert ("Commit what this command stages, and push" in sentences) is not is_behind
+    assert ("check the branch out in a clone" in sentences) is is_behind
+
+
 def test_what_another_clone_pushed_whole_is_taken_in_without_what_was_redacted(
     leaked_on_feat: Clone, bob: Clone
 ) -> None:
