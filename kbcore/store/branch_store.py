@@ -213,7 +213,7 @@ class BranchStore:
 
     def record_at(self, view: View, seq: int) -> Record | None:
         """Return the record at a seq as it is in the journal; None when its line was pruned."""
-        return replay.record_at(self._parts.fs, self.directory, view.records, seq)
+        return replay.record_at(self._parts.fs, self.directory, view.past.records, seq)
 
     def commit(
         self,

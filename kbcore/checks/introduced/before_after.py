@@ -174,7 +174,7 @@ class Sides:
     def _has_or_had_edges(self) -> bool:
         if self._after.has_edges() or self._before.has_edges():
             return True
-        return not self._view.has_ended_none("link") and orphans.had_edges(self._view.rows)
+        return not self._view.past.is_known_empty("link") and orphans.had_edges(self._view.rows)
 
     def _made_suspect(self) -> list[StaleEdge]:
         turned = {

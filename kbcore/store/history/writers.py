@@ -181,7 +181,7 @@ def changes_stating(view: View, seq: int, elements: Mapping[str, Collection[str]
 
 def maker_of(view: View, seq: int, key: str) -> RecordedBy:
     """Return who created or removed an element by a record: the writer of the change where it came with the record."""
-    rows = view.records([seq], ("actor", "changes"))
+    rows = view.past.records([seq], ("actor", "changes"))
     if not rows:
         return RecordedBy(seq)
     actor, changes = rows[0]
@@ -247,7 +247,7 @@ def _members_before(was: Any, now: Any, claims: Iterable[Claim], name: str) -> l
 
 
 def _is_author(view: View, seq: int, writer: WriterFilter) -> bool:
-    rows = view.records([seq], ("actor", "session"))
+    rows = view.past.records([seq], ("actor", "session"))
     return bool(rows) and writer.wrote(rows[0][0] or "", rows[0][1] or "")
 
 
