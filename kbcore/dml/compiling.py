@@ -15,7 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from kbcore.dml.budget import Budget, BudgetExceeded, Spent
-from kbcore.dml.checking import FindErrors
+from kbcore.dml.check_with_engines import FindErrors
 from kbcore.dml.model import Message, Model, ModelFailed, ToolCall, ToolSpec, Turn, Usage
 from kbcore.dml.tools import Tool
 from kbcore.errors import ModelUnavailable, Problem, ProgramFailed

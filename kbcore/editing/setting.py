@@ -39,8 +39,8 @@ from kbcore.model.renames import joined
 from kbcore.model.schema import EntityType, Schema
 from kbcore.model.state import Draft, Stamp
 from kbcore.model.values import is_same
-from kbcore.query import former
-from kbcore.query.known import near_ids
+from kbcore.query import former_ids
+from kbcore.query.data_names import near_ids
 from kbcore.store.answers import Outcome
 from kbcore.store.planning.conflicts import refusal
 from kbcore.store.workspace import Workspace
@@ -88,7 +88,7 @@ def read_with(target: WriteTarget, on: Callable[[View], T], key: str) -> T:
 
 def with_called(outcome: Outcome, called: Mapping[str, str]) -> Outcome:
     """Return an outcome that warns of former ids by which entities were named."""
-    return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *former.said(called))) if called else outcome
+    return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *former_ids.said(called))) if called else outcome
 
 
 def set_fields(

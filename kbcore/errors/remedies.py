@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kbcore.errors.secrets import masked
+from kbcore.secrets import masked
 
 Lead = Literal["", "Run", "run", "See", "see"]
 

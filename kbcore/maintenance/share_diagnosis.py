@@ -11,7 +11,6 @@ from typing import Final
 
 from kbcore.errors import ViewDamaged
 from kbcore.errors.remedies import brought_back, shell
-from kbcore.errors.secrets import masked
 from kbcore.extract.changes import FOLDER, is_change_file
 from kbcore.git import staging
 from kbcore.git.commands import run_git
@@ -19,6 +18,7 @@ from kbcore.git.worktree_content import Unfit, read
 from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.model.claims import change_file
 from kbcore.model.redaction.target import commands
+from kbcore.secrets import masked
 from kbcore.share.packing import find_doubled
 from kbcore.share.state import find_state, find_whole_copies, has_changes_folder, how_shared
 from kbcore.share.worktree_changes import changes_in, content_of

@@ -20,8 +20,8 @@ from kbcore.model.schema import ASPECTS
 from kbcore.model.statuses import RETIRED, has_status
 from kbcore.model.verdict import REQUIREMENT
 from kbcore.query import sql, walk
-from kbcore.query.known import known_paths
-from kbcore.query.owning import owners_of_file
+from kbcore.query.data_names import known_paths
+from kbcore.query.owners import owners_of_file
 from kbcore.query.request import Query
 from kbcore.query.verdicts import FailingTest, failing_tests
 from kbcore.text.code_owners import NONE, CodeOwners

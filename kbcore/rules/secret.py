@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors.remedies import kb
-from kbcore.errors.secrets import MARKS, Secret, secrets_in
+from kbcore.secrets import MARKS, Secret, secrets_in
 from kbcore.model.graph import SECRET_VALUE, NoteOnFile
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
 

@@ -18,8 +18,8 @@ from kbcore.model.graph import Node, nested
 from kbcore.model.record import IMPORT
 from kbcore.model.schema import ORDER, TASK, Schema
 from kbcore.model.state import Draft, ElementChange, Stamp, State, StateReads
-from kbcore.query.former import successors
-from kbcore.query.known import nearest_id as nearest_known
+from kbcore.query.former_ids import successors
+from kbcore.query.data_names import nearest_id as nearest_known
 from kbcore.rules.stale_edges import stale_edges
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome

@@ -24,7 +24,7 @@ from kbcore.extract.sources.profiles import NAMES
 from kbcore.extract.sources.source import texts
 from kbcore.git import worktree_content
 from kbcore.git.worktree_content import Unfit
-from kbcore.query.owning import EntityOwners, owners_of_file
+from kbcore.query.owners import EntityOwners, owners_of_file
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
 from kbcore.sync.active_extractors import for_documents

@@ -155,7 +155,7 @@ def _check_tag(view: View, tag: str) -> None:
 
 def entity(call: Call, key: str) -> Payload:
     """Return what is known of an entity, briefly. Raises: ``NotFound``, with the ids that are most like it."""
-    from kbcore.query.known import near_ids
+    from kbcore.query.data_names import near_ids
 
     try:
         return _cut(resource_list.RESOURCES["entity"].read(call, key), call)

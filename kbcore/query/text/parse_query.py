@@ -9,7 +9,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
-from kbcore.query.known import near_ids
+from kbcore.query.data_names import near_ids
 from kbcore.text import terms
 from kbcore.text.typos import is_a_typo, is_long_enough
 from kbcore.text.word_forms import LIGHT_WORDS, STOP_WORDS, are_forms, common_beginning

@@ -17,7 +17,7 @@ from kbcore.model.graph import CLIENT, Link, Node
 from kbcore.model.record import SYNC
 from kbcore.model.state import Stamp
 from kbcore.model.values import is_same
-from kbcore.query.former import successor
+from kbcore.query.former_ids import successor
 from kbcore.store.history.log import missing
 from kbcore.store.history.reach import first_record
 from kbcore.store.history.shown import Fields, node_fields

@@ -13,7 +13,7 @@ import pytest
 from kbcore.config.settings import KipLimits
 from kbcore.kip.binding import read
 from kbcore.kip.find import find
-from kbcore.query.known import DataNames
+from kbcore.query.data_names import DataNames
 from kbcore.rules.stale_edges import stale_edges
 from kbcore.view.view import View
 from tests.support.generators.kip_queries import SCHEMA
