@@ -41,6 +41,12 @@ A goal ends with a full stop and may run over several lines. After a solution `;
 entity/4, attr/3, edge/3, edge/4 and one predicate for each type of edges are the graph of the branch.
 Tab completes names of predicates; the arrow keys recall earlier input. Ctrl-C interrupts a goal, Ctrl-D or `halt.`
 leaves. docs/logic.md has the rest."""
+_REFUSED: Final = {"kind": "clause"}
+_CHANGED: Final = "changed"
+_NO_CLAUSE: Final = "  % declared, no clause"
+_PROBLEMS: Final = {
+    "": "", _CHANGED: "changed since", "file_not_found": "not there", "file_path_violation": "outside of the folders",
+}  # fmt: skip
 
 
 class PromptStatement(NamedTuple):
@@ -225,12 +231,6 @@ class _Known(NamedTuple):
     takes: str = ""
 
 
-_REFUSED: Final = {"kind": "clause"}
-_CHANGED: Final = "changed"
-_NO_CLAUSE: Final = "  % declared, no clause"
-_PROBLEMS: Final = {
-    "": "", _CHANGED: "changed since", "file_not_found": "not there", "file_path_violation": "outside of the folders",
-}  # fmt: skip
 _STATEMENTS: Final[Mapping[str, _Known]] = {
     "assert": _Known(_assert, "CLAUSE."),
     "retract": _Known(_retract, "CLAUSE."),

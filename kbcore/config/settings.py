@@ -106,10 +106,6 @@ class ReviewSettings(msgspec.Struct, frozen=True):
         return _names(actor, self.accept) or not (is_agent or self.is_proposer(actor))
 
 
-def _names(name: str, globs: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, glob) for glob in globs)
-
-
 class Config(msgspec.Struct, frozen=True):
     """The settings in force.
 
@@ -522,3 +518,7 @@ def _seconds(spot: ConfigNode | None, default: float, maximum: float, *, minimum
         spot.must_be(f"a number of seconds from {minimum:g} to {maximum:g}", number_hint(value))
         return default
     return float(value)
+
+
+def _names(name: str, globs: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, glob) for glob in globs)

@@ -46,6 +46,7 @@ _TASK: Final = (
 )
 
 FileState = Literal["current", "outdated", "edited"]
+_NOTHING: Final = Problem("$", "no_program", f"No program was handed in; `{_SUBMIT.name}` does that.")
 
 
 class CompiledProgram(msgspec.Struct, frozen=True):
@@ -154,6 +155,3 @@ def _language() -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-_NOTHING: Final = Problem("$", "no_program", f"No program was handed in; `{_SUBMIT.name}` does that.")

@@ -39,6 +39,10 @@ from kbcore.view.view import View
 
 Response = dict[str, Any]
 Reading = s.FindCommand | s.SearchCommand | s.ExportCommand | s.Describe
+_WHEN: Final = 'Write a seq, AT 12, or a time or revision in quotes: AT "2026-01-31T12:00:00Z", AT "HEAD~2".'
+_WHERE_TO_WRITE: Final = (
+    f"Send it where KIP may write: `execute_kip`, or {kb('kip')}; ask the user where there is none."
+)
 
 
 class KipContext(msgspec.Struct, frozen=True):
@@ -151,7 +155,9 @@ def _run(
             if isinstance(failure, Stopped) and (not answers_interruption or interrupting.is_writing()):
                 raise
             error = failure if isinstance(failure, KBError) else Interrupted("The command was interrupted.")
-            refusal = kb_errors.in_kip(error, writes=attempt.writes or (isinstance(failure, Stopped) and request.writes))
+            refusal = kb_errors.in_kip(
+                error, writes=attempt.writes or (isinstance(failure, Stopped) and request.writes)
+            )
             if request.is_batch:
                 refusal = kb_errors.in_batch(refusal, at, count, dry_run=request.dry_run)
             return _answer(request, [*responses, envelope(refusal, around.say_here)], warnings, seq, is_error=True)
@@ -327,12 +333,6 @@ def _meant(view: View, when: When, at: int) -> Meant:
         return meant(view, when)
     except InvalidQuery as error:
         raise refused(SYNTAX, error.message, at=at, hint=error.remedy) from error
-
-
-_WHEN: Final = 'Write a seq, AT 12, or a time or revision in quotes: AT "2026-01-31T12:00:00Z", AT "HEAD~2".'
-_WHERE_TO_WRITE: Final = (
-    f"Send it where KIP may write: `execute_kip`, or {kb('kip')}; ask the user where there is none."
-)
 
 
 def paged(result: Any, next_cursor: str) -> Response:

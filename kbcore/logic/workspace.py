@@ -44,6 +44,26 @@ _NONE_OPEN: Final = "No query is open."
 _REFUSED: Final = "No query is open: the last one was refused when it was started."
 _FAILED: Final = "No query is open: the last one ended with an error."
 _SHOWN: Final = 50
+_HINTS: Final = {
+    "timeout": "Narrow the query, or raise that limit.",
+    "slow": "Send fewer clauses at once.",
+    "memory": "Narrow the query: fewer solutions in one list, less recursion.",
+    "stack": NEST_LESS,
+    "killed": "Send it again.",
+    "crash": "The same request may end it again: change it, and report it.",
+}
+_LOADING_HINT: Final = (
+    by_front_end(
+        f"{shell('prolog', '-g', ':unimport FILE')} removes the clauses of a file,"
+        f" and {shell('prolog', '-g', ':reset')} all",
+        "The tool `files` with the operation unimport removes the clauses of a file, and `workspace` with reset all",
+    )
+    + f". {kb('query', 'clause')} lists the ids of clauses: {kb('delete', '…')} with one removes that clause."
+    f" {kb('log')} shows what was added last, and {kb('revert', '…')} undoes it. None of these needs an engine."
+)
+"""The remedy where an engine cannot load the clauses: each request would end so."""
+_CUT_OFF: Final = "end_of_file"
+"""Begins the names of the syntax errors of a text that ends too early."""
 
 
 class ClauseOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -405,26 +425,6 @@ def _no_clause(text: str) -> ParsedClause:
     return ParsedClause(text, 1, error="There is no clause in this text.")
 
 
-_HINTS: Final = {
-    "timeout": "Narrow the query, or raise that limit.",
-    "slow": "Send fewer clauses at once.",
-    "memory": "Narrow the query: fewer solutions in one list, less recursion.",
-    "stack": NEST_LESS,
-    "killed": "Send it again.",
-    "crash": "The same request may end it again: change it, and report it.",
-}
-_LOADING_HINT: Final = (
-    by_front_end(
-        f"{shell('prolog', '-g', ':unimport FILE')} removes the clauses of a file,"
-        f" and {shell('prolog', '-g', ':reset')} all",
-        "The tool `files` with the operation unimport removes the clauses of a file, and `workspace` with reset all",
-    )
-    + f". {kb('query', 'clause')} lists the ids of clauses: {kb('delete', '…')} with one removes that clause."
-    f" {kb('log')} shows what was added last, and {kb('revert', '…')} undoes it. None of these needs an engine."
-)
-"""The remedy where an engine cannot load the clauses: each request would end so."""
-
-
 def _ended(ended: EngineEnded, limit_s: float, limit_by: str) -> PrologFailed:
     """Return the error for an engine that was ended, or died, while it worked on a request.
 
@@ -461,10 +461,6 @@ def _item(text: str, found: Mapping[str, Any]) -> ParsedClause:
         return ParsedClause(piece, line, error="The clause holds a NUL character, which no record keeps.")
     stop = found["stop"]
     return ParsedClause(piece + stop, line, _key(found["key"]), found["kind"], found["name"], is_open=bool(stop))
-
-
-_CUT_OFF: Final = "end_of_file"
-"""Begins the names of the syntax errors of a text that ends too early."""
 
 
 def _key(term: str) -> str:

@@ -72,6 +72,8 @@ _SIMPLE_NAME: Final = re.compile("([A-Z]+|[A-Z]?[a-z]+)[-_.:@]([0-9]+)")
 """The form of most ids, whose terms are the whole and its two runs."""
 _MOST_PIECES: Final = 100_000
 """The terms of so many pieces are remembered while an index is filled."""
+_TOKEN: Final = str.maketrans({sign: chr(0xE000 + ord(sign)) for sign in f"{_JOINTS}+#"} | dict.fromkeys(_WIDE_JOINTS))
+_TERM: Final = str.maketrans({chr(0xE000 + ord(sign)): sign for sign in f"{_JOINTS}+#"})
 
 
 def read(text: str) -> str:
@@ -188,10 +190,6 @@ def indexed(text: str, terms: _Terms) -> str:
     if not text.translate(_PLAIN) and (text.islower() or not _HUMPED.search(text)):
         return text
     return " ".join(map(terms.__getitem__, pieces(read(text))))
-
-
-_TOKEN: Final = str.maketrans({sign: chr(0xE000 + ord(sign)) for sign in f"{_JOINTS}+#"} | dict.fromkeys(_WIDE_JOINTS))
-_TERM: Final = str.maketrans({chr(0xE000 + ord(sign)): sign for sign in f"{_JOINTS}+#"})
 
 
 def token(term: str) -> str:

@@ -38,6 +38,7 @@ _NEAREST: Final = 5
 _ROWS: Final = 25
 _RECORDS: Final = 10
 _ACTORS: Final = 1_000
+_COUNT: Final = "select count(*) from record where file <> '' and seq > ?"
 
 
 def of_requirement(call: Call, asked: Asked, seq: int, room: int) -> Payload:
@@ -177,9 +178,6 @@ def _cut(shown: Payload, call: Call) -> Payload:
     brief |= {"cut": [one["field"] for one in cuts][:_ROWS]} if cuts else {}
     note = of_tools("It is cut: {kb_query} with this id in `ids` and `edges` gives all of it.")
     return fit(brief, [("edges", brief)], ENTITY_CHARS - 100) | {"note": in_tool_words(note, is_dotted=call.is_dotted)}
-
-
-_COUNT: Final = "select count(*) from record where file <> '' and seq > ?"
 
 
 def _query(call: Call, **arguments: Any) -> Payload:
