@@ -19,7 +19,7 @@ from kbcore.text.wording import pluralize
 if TYPE_CHECKING:
     from kbcli.prolog.prolog_call import Asking
     from kbcore.logic.clauses import ChangedClauses
-    from kbcore.logic.workspace import ClauseOutcomes
+    from kbcore.logic.parsed_clauses import ClauseOutcomes
 
 _STATEMENT: Final = re.compile(r":([a-zA-Z_]+)\.?(?:\s+(.*))?", re.DOTALL)
 TAKES_CLAUSES: Final = frozenset({"assert", "retract"})
@@ -162,7 +162,7 @@ def _time(at_ms: int) -> str:
 
 def _problem(asking: Asking, one: contents.ImportedFile) -> str:
     """Return the code of what is wrong with a file; "" for one that is what was imported."""
-    from kbcore.logic.workspace import digest_of_text
+    from kbcore.logic.parsed_clauses import digest_of_text
 
     try:
         text = source_files.read_file(asking.roots(), source_files.absolute(asking.roots(), one.file)).text

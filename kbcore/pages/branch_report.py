@@ -42,8 +42,8 @@ class BranchReport(msgspec.Struct, frozen=True):
     ``at`` is the time of its last record, ``commit`` the commit that this was recorded at ("" where none is known).
     ``groups`` has the requirements by each of ``GROUPS``, ``changes`` what differs
     since ``since`` as ``kb diff`` has it, None where no point was given. ``names`` has every entity, ``entities`` the
-    page of each, or none where these would be too many. ``records_only_reason`` is a sentence that says why the report has
-    not what the files say, "" where it has.
+    page of each, or none where these would be too many. ``records_only_reason`` is a sentence that says why the report
+    has not what the files say, "" where it has.
     """
 
     branch: str

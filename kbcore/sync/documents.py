@@ -23,17 +23,8 @@ from kbcore.sync.active_extractors import as_defined, wanted
 from kbcore.sync.blob_hash_cache import BlobSums
 from kbcore.sync.comparison import Dates, FileSources, compare, no_dates
 from kbcore.sync.pending import recorded_files
-from kbcore.sync.scan import (
-    ActiveExtractor,
-    FoundFile,
-    GlobRule,
-    content_of,
-    globs_of,
-    held,
-    misnamed,
-    rules_of,
-    unread,
-)
+from kbcore.sync.scan import FoundFile, content_of, misnamed, unread
+from kbcore.sync.wanted_files import ActiveExtractor, GlobRule, globs_of, held, rules_of
 from kbcore.text.problems import FileProblem
 from kbcore.view.view import View
 

@@ -30,8 +30,8 @@ from kbcore.sync import scan as scanning
 from kbcore.sync.active_extractors import for_documents
 from kbcore.sync.code_owners import owners_here
 from kbcore.sync.detecting import check_text, paths_of, reader
-from kbcore.sync.scan import ActiveExtractor
 from kbcore.sync.walk import FolderWalk
+from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import glob_of, matches
 from kbcore.text.suggest import did_you_mean

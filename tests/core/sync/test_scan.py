@@ -12,7 +12,8 @@ import pytest
 from kbcore import limits
 from kbcore.errors import InvalidConfig
 from kbcore.extract.facts import Facts, PathRule, SourceFile
-from kbcore.sync.scan import Scan, ScanState, scan, wanted
+from kbcore.sync.scan import Scan, ScanState, scan
+from kbcore.sync.wanted_files import wanted
 
 
 class Remover:
