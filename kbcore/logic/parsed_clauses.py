@@ -70,7 +70,7 @@ def no_clause(text: str) -> ParsedClause:
 
 
 def digest_of_text(text: str) -> str:
-    """Return the digest of the text of a file, by which a changed file is noticed."""
+    """Return the digest of a text: a file, of which a change is noticed by it, or a term, which it is the key of."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -88,11 +88,9 @@ def parsed_clause(text: str, found: Mapping[str, Any]) -> ParsedClause:
     if "\0" in piece:
         return ParsedClause(piece, line, error="The clause holds a NUL character, which no record keeps.")
     stop = found["stop"]
-    return ParsedClause(piece + stop, line, _key(found["key"]), found["kind"], found["name"], is_open=bool(stop))
-
-
-def _key(term: str) -> str:
-    return hashlib.sha256(term.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return ParsedClause(
+        piece + stop, line, digest_of_text(found["key"]), found["kind"], found["name"], is_open=bool(stop)
+    )
 
 
 def new_clause(item: ParsedClause, *, file: str = "") -> NewClause:

@@ -200,3 +200,8 @@ def token(term: str) -> str:
 def term_of(token: str) -> str:
     """Return the term that an index keeps as this."""
     return token if token.isascii() else token.translate(_TERM)
+
+
+def has_digit(term: str) -> bool:
+    """Tell whether a term has a digit of ASCII."""
+    return any(one in "0123456789" for one in term)

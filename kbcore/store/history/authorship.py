@@ -13,6 +13,7 @@ import msgspec
 
 from kbcore.errors import NotFound
 from kbcore.ids import is_link_id
+from kbcore.model.claims.change import order_of
 from kbcore.model.graph import CLIENT, Link, Node
 from kbcore.model.record import SYNC
 from kbcore.model.state import Stamp
@@ -139,7 +140,7 @@ def _written(
     was = [change.after] if change.after is not None else []
     stating = changes_stating(view, seq, {key: [*fields]}, was).get(key, {})
     found = []
-    for one in sorted(dict.fromkeys(stating.values()), key=lambda one: (one.at, one.id), reverse=True):
+    for one in sorted(dict.fromkeys(stating.values()), key=order_of, reverse=True):
         these = {name: owner for name, owner in fields.items() if stating.get(name) == one}
         these = {} if is_deletion else these
         found.append(FieldWrite(seq, these, one.at, one.actor, one.message, is_deletion, by.actor, by.through))
@@ -232,7 +233,7 @@ def last_writers(view: View, elements: Sequence[Node | Link]) -> dict[str, LastW
         its = [one for one in elements if one.version == seq]
         for key, stating in changes_stating(view, seq, {one.id: [STATED, *one.fields] for one in its}, its).items():
             if stating:
-                found[key] = LastWriter(max(stating.values(), key=lambda one: (one.at, one.id)).actor, "")
+                found[key] = LastWriter(max(stating.values(), key=order_of).actor, "")
     return found
 
 
