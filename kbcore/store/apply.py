@@ -20,7 +20,7 @@ from kbcore.model.schema import ORDER, TASK, Schema
 from kbcore.model.state import Draft, ElementChange, Stamp, State, StateReads
 from kbcore.query.data_names import nearest_id as nearest_known
 from kbcore.query.former_ids import successors
-from kbcore.rules.stale_edges import stale_edges
+from kbcore.rules.suspect_edges import suspect_edges
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
 from kbcore.store.history.authorship import other_setters
@@ -296,7 +296,7 @@ def planner(
                 suggest=lambda word: nearest_id(view, word),
                 secrets=level,
                 pruned=view.basis.history_from,
-                suspect=lambda ids: {one.id: one.changed_seq for one in stale_edges(view.rows, ids)},
+                suspect=lambda ids: {one.id: one.changed_seq for one in suspect_edges(view.rows, ids)},
                 sources=view.sources,
                 called=called,
                 users=partial(users, view),
