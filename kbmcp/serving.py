@@ -42,7 +42,7 @@ from kbmcp.resources.prompt_guidance import instructions
 from kbmcp.resources.subscriptions import Subscriptions
 from kbmcp.tools import tool_list
 from kbmcp.tools.call import Client
-from kbmcp.tools.confirming import InputNeeded, Questions
+from kbmcp.tools.elicitation import InputNeeded, Questions
 from kbmcp.tools.refusals import must_be
 from kbmcp.tools.run_call import McpTool, bug, run_tool
 from kbmcp.tools.service import ServerOptions, Service

@@ -12,9 +12,9 @@ from markupsafe import Markup
 from kbcore.model.schema import ASPECTS
 from kbcore.pages.entity import EdgeLine, EntityPage
 from kbcore.query.coverage import Requirement
-from kbcore.query.drawing import svg
 from kbcore.query.section import Arrow, Section
 from kbcore.query.subject import Subject
+from kbcore.query.svg_drawing import svg
 from kbcore.rules import Violation
 from kbweb.links import Links
 from kbweb.rendering import day, render

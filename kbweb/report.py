@@ -124,7 +124,7 @@ def _document(report: BranchReport, descriptions: Mapping[str, str], level: _Lev
         pages=[(name, _TITLES[name]) for name in values],
         contents=contents,
         entities=entities,
-        notes=[one for one in (report.records_alone, level.left_out) if one],
+        notes=[one for one in (report.records_only_reason, level.left_out) if one],
         left=_left(report, level.rows) if level.rows is not None else {},
     )
 

@@ -81,7 +81,9 @@ SLOW_FILES = {
     "core/fleet": "s3",
     "core/storage": "processes scratch witness witness_notes",
     "core/store": "branch_store concurrency facts_export_missing plans_ahead publishing readers worktree_stores",
-    "core/store/branches": "lost made_again moves new_epochs put_away renames seen_gone settling slow_git trash views",
+    "core/store/branches": (
+        "lost made_again new_epochs put_away renames seen_gone settling slow_git store_moves trash views"
+    ),
     "core/store/history": "compare reach undo_laws undo_renames",
     "core/sync": (
         "file_status moved_symbols overlay overlay_notices overlay_search searching shared_changes touched workers"

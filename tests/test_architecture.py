@@ -25,7 +25,7 @@ PACKAGES = ("kbcore", "kbcli", "kbmcp", "kbweb")
 # ``process`` are single files, as are ``app``, ``server`` and ``serving``.
 FLOORS = {
     "kbcore": """
-        limits progress gc_pause ids errors clock process
+        limits progress gc_pause ids secrets errors clock process
         text storage
         model git
         extract view
@@ -82,12 +82,14 @@ CONFINED: dict[str, tuple[str, ...]] = {
     "sqlite3": ("kbcore/view/text_index.py", "kbcore/view/claim_database.py"),
     "yaml": ("kbcore/text/", "kbcli/input/changeset_yaml.py"),
     "gherkin": ("kbcore/extract/gherkin.py",),
-    "graphlay": ("kbcore/query/drawing.py",),
+    "graphlay": ("kbcore/query/svg_drawing.py",),
     **dict.fromkeys(("jinja2", "markupsafe"), ("kbweb/",)),
     **dict.fromkeys(("starlette", "uvicorn", "webbrowser"), ("kbweb/server/",)),
     "python_calamine": ("kbcore/extract/sources/tables.py",),
     "tree_sitter": ("kbcore/extract/code/",),
-    **dict.fromkeys(("numpy", "safetensors", "tokenizers"), ("kbcore/text/embedding.py", "kbcore/view/meanings.py")),
+    **dict.fromkeys(
+        ("numpy", "safetensors", "tokenizers"), ("kbcore/text/embedding.py", "kbcore/view/entity_vectors.py")
+    ),
     "watchfiles": ("kbcore/watch/notices.py",),
     "pydantic": ("kbmcp/tools/argument_models.py", "kbmcp/serving.py", "kbcore/dml/tools.py"),
     **dict.fromkeys(("pydantic_ai", "httpx2"), ("kbcore/dml/openai_client.py",)),

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import takewhile
 from typing import Final
 
-from kbcore.text.token_diff import Stretch, stretches
+from kbcore.text.token_diff import Stretch, shared_length, stretches
 
 _TOKENS: Final = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|\w+|.", re.DOTALL)
 _SEEN: Final = re.compile(r"\S(?:[^\n]*\S)?")
@@ -28,8 +27,8 @@ def difference(path: str, before: str | None, after: str) -> list[str]:
     nothing is left are not there.
     """
     old, new = _TOKENS.findall(before or ""), _TOKENS.findall(after)
-    start = _shared(old, new)
-    end = _shared(old[start:][::-1], new[start:][::-1])
+    start = shared_length(old, new)
+    end = shared_length(old[start:][::-1], new[start:][::-1])
     olds, news = old[start : len(old) - end], new[start : len(new) - end]
     if not olds and not news:
         return []
@@ -41,11 +40,6 @@ def difference(path: str, before: str | None, after: str) -> list[str]:
     name = "/dev/null" if before is None else path
     where = f"@@ -{_range(line, removed)} +{_range(line, added)} @@"
     return [f"--- {name}", f"+++ {path}", where, *(f"-{one}" for one in removed), *(f"+{one}" for one in added)]
-
-
-def _shared(a: Sequence[str], b: Sequence[str]) -> int:
-    """Return the number of equal tokens at the beginning of two sequences."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
 
 
 def _shown(side: Sequence[Stretch]) -> str:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import difflib
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, takewhile
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -22,6 +22,7 @@ from kbcore.errors import InvalidConfig
 from kbcore.limits import MAX_CONFIG_BYTES
 from kbcore.storage import scratch
 from kbcore.storage.replacing import replace_file
+from kbcore.text.token_diff import shared_length
 
 NAME: Final = "kb-clients.json"
 """The file of the receipts of a repository's own files, in the common git directory."""
@@ -165,9 +166,9 @@ def _read(path: Path) -> dict[str, Receipt]:
 def _back(before: bytes, after: bytes) -> tuple[Splice, ...]:
     """Return how to get from a text to the one before it, as pieces in the order of their places."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    start = _shared(old, new)
+    start = shared_length(old, new)
     olds, news = old[start:], new[start:]
-    end = _shared(olds[::-1], news[::-1])
+    end = shared_length(olds[::-1], news[::-1])
     olds, news = olds[: len(olds) - end], news[: len(news) - end]
     at = [0, *accumulate(map(len, new))]
     codes = [("replace", 0, len(olds), 0, len(news))]
@@ -184,15 +185,10 @@ def _back(before: bytes, after: bytes) -> tuple[Splice, ...]:
 
 def _narrowed(at: int, old: bytes, new: bytes) -> Splice:
     """Return the replacement of one piece by another without what both begin and end with."""
-    start = _shared(old, new)
+    start = shared_length(old, new)
     old, new = old[start:], new[start:]
-    end = _shared(old[::-1], new[::-1])
+    end = shared_length(old[::-1], new[::-1])
     return Splice(at + start, len(new) - end, old[: len(old) - end].decode("latin-1"))
-
-
-def _shared(a: Sequence[Any], b: Sequence[Any]) -> int:
-    """Return how many items two sequences begin with alike."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
 
 
 def _digest(data: bytes) -> str:

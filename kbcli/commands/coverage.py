@@ -88,7 +88,7 @@ def _in_natural_order(report: CoverageReport) -> CoverageReport:
     """Return a report with REQ-2 before REQ-10, for who reads it."""
     import msgspec
 
-    from kbcore.query.comparing import natural
+    from kbcore.query.condition_sql import natural
 
     return msgspec.structs.replace(report, requirements=sorted(report.requirements, key=lambda one: natural(one.id)))
 

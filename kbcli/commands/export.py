@@ -21,6 +21,7 @@ _NAMED: Final = 5
 """The most files that a warning names."""
 _FILE = typer.Argument(metavar="FILE|-", help="Where to; - is standard output.")
 _FORMAT = typer.Option("--format", help="Leave it out for the one that the ending of FILE names.")
+_BY_ENDING: Final[tuple[Literal["jsonl", "csv", "xlsx", "reqif"], ...]] = ("jsonl", "csv", "xlsx", "reqif")
 
 
 def run(
@@ -261,9 +262,6 @@ def _format_of(file: str) -> Literal["json", "jsonl", "csv", "xlsx", "reqif"]:
     if ending == ".tsv":
         hint = "`kb query --format tsv` and `kb query edge --format tsv` write tables."
     raise InvalidQuery(f"{escape_controls(file)}: the ending names no format of an export.", hint=hint)
-
-
-_BY_ENDING: Final[tuple[Literal["jsonl", "csv", "xlsx", "reqif"], ...]] = ("jsonl", "csv", "xlsx", "reqif")
 
 
 def _missing_on(session: Session, opened: Opened, name: str) -> Export:

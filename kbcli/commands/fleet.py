@@ -348,13 +348,12 @@ def impact(
     Effects go along edges as in `kb impact`, and along those from one repository to another. --repo leaves out what is
     affected in other repositories, and no edge.
     """
-    from fnmatch import fnmatchcase
-
     from kbcli.invocation.bounds import check_bounds
     from kbcli.views.fleet import show
     from kbcore.fleet.across import affected
     from kbcore.limits import MAX_PAGE_ROWS
     from kbcore.text.escaping import escape_controls
+    from kbcore.text.globs import names_any
 
     check_bounds("--depth", depth, MAX_TRAVERSAL_DEPTH, MAX_TRAVERSAL_DEPTH)
     check_bounds("--limit", limit, MAX_PAGE_ROWS, _ROWS)
@@ -366,8 +365,7 @@ def impact(
     rows = [
         row
         for row in found.rows
-        if not (elsewhere and row["repo"] == named[0])
-        and (repo is None or any(fnmatchcase(row["repo"], one) for one in repo))
+        if not (elsewhere and row["repo"] == named[0]) and (repo is None or names_any(repo, row["repo"]))
     ]
     failures = each_once([*fleet.failures, *found.failures])
     start = {**found.found.start.as_json(), "repo": named[0], "id": named[1]}

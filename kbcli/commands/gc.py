@@ -60,8 +60,8 @@ def run(
     import msgspec
 
     from kbcore.errors import Interrupted, KBError
-    from kbcore.maintenance.documents import forget_documents
     from kbcore.maintenance.leftovers import RemovedFiles, sweep
+    from kbcore.maintenance.search_documents import forget_documents
     from kbcore.storage.bug_reports import BUGS
     from kbcore.store import branches
 

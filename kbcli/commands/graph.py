@@ -158,7 +158,7 @@ def _show(session: Session, found: Section, wanted: SectionRequest, where: str, 
 def _picture(found: Section, wanted: SectionRequest, where: str) -> str:
     """Return the picture of a section. Raises: ``InvalidQuery`` where nobody could read it."""
     from kbcore.errors import InvalidQuery
-    from kbcore.query.drawing import MAX_NODES, svg
+    from kbcore.query.svg_drawing import MAX_NODES, svg
 
     if len(found.nodes) > MAX_NODES:
         raise InvalidQuery(

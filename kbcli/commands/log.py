@@ -159,7 +159,7 @@ def _with_range(opened: Opened, word: str, error: NotFound) -> NotFound:
 def _read(store: BranchStore, view: View, asked: _Asked) -> _Read:
     """Return the records that are asked for, at most so many."""
     from kbcli.views.listing import PAGE_ROWS, Rows
-    from kbcore.query.former import called
+    from kbcore.query.former_ids import called
     from kbcore.store.history.log import ids_of, log, operations_of
     from kbcore.store.history.reach import not_listed
 

@@ -170,7 +170,7 @@ def _names(opened: Opened, found: Context) -> tuple[str, frozenset[str]] | None:
 
 def _depends(opened: Opened) -> list[str]:
     """Return what an answer depends on: also every file that KB knows or would read, and the folders that have them."""
-    from kbcore.query.known import known_paths
+    from kbcore.query.data_names import known_paths
     from kbcore.sync.noop_cache import files_and_folders
 
     workspace = opened.workspace

@@ -54,6 +54,7 @@ KbRoots = Annotated[
         help="A folder beside the worktree whose files `:import` may read; may be repeated.",
     ),
 ]
+_UNUSABLE: Final = frozenset({"missing", "broken"})
 
 
 @app.callback(**WITHOUT_COMMAND)
@@ -206,9 +207,6 @@ def engines(ctx: typer.Context) -> int:
             mark = session.output.styled(f"{one['status']:9}", style)
             session.output.data(f"{mark} {escaped_sentence(one['message'])}\n")
     return 0 if any(one["status"] == "used" for one in rows) else PrologUnavailable.exit_status
-
-
-_UNUSABLE: Final = frozenset({"missing", "broken"})
 
 
 def _row(name: EngineName, session: Session) -> dict[str, Any]:

@@ -191,7 +191,7 @@ def _read(
     from kbcore.limits import FILES_S
     from kbcore.query import DataNames, check
     from kbcore.query.conditions import said_times
-    from kbcore.query.former import with_present_ids
+    from kbcore.query.former_ids import with_present_ids
     from kbcore.store.history.when import span_meant
     from kbcore.sync.paths import folder_in
     from kbcore.sync.searching import search

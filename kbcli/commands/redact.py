@@ -92,7 +92,7 @@ def run(
 def _unknown_field(workspace: Workspace, branch: str, wanted: Wanted) -> NotFound | None:
     """Return the error about fields that an entity does not have, where nothing holds values of them; None for none."""
     from kbcore.errors import NotFound
-    from kbcore.errors.secrets import masked
+    from kbcore.secrets import masked
     from kbcore.text.escaping import in_quotes
     from kbcore.text.suggest import did_you_mean
     from kbcore.text.wording import some_of

@@ -75,7 +75,7 @@ def run(
         raise FilesUnknown(message, hint="Run it again when that is over.")
     if files.freshness == "unknown":
         said = f"The report is only of the records of {opened.branch}, not of the files. {files.reason}"
-        report = replace(report, records_alone=said)
+        report = replace(report, records_only_reason=said)
     if session.output.is_json:
         session.output.document(report.as_json() | files.as_json())
         return

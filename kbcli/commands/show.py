@@ -187,7 +187,7 @@ def _found(
 ) -> tuple[dict[str, Any], Around | None]:
     from kbcore.checks import run_checks
     from kbcore.pages.entity import read_entity_pages
-    from kbcore.query.former import called
+    from kbcore.query.former_ids import called
     from kbcore.store.history.log import log, missing, record_json
     from kbcore.store.history.reach import not_listed
     from kbcore.store.history.when import is_seq
@@ -234,7 +234,7 @@ def _found(
 
 def _of_file_owners(opened: Opened, view: View, node: Node) -> dict[str, Any]:
     """Return the owners of the file of an entity that has none of its own; nothing where there are none."""
-    from kbcore.query.owning import read_owners
+    from kbcore.query.owners import read_owners
     from kbcore.sync.code_owners import code_owners
 
     if node.fields.get("owner"):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 app = group_of("List what is read, find more documents, try one; without a command, list.")
 
 Format = Annotated[Literal["text", "json"], typer.Option("--format", help="How to write it.", show_default=False)]
+_EDGES_SHOWN: Final = 20
+"""Edges between entities of other files, as an index states them."""
 
 
 @app.command("list", cls=HelpfulCommand)
@@ -162,10 +164,6 @@ def _object(text: str | None) -> dict[str, Any] | None:
     if not isinstance(found, dict):
         raise InvalidQuery("--entry is no object.", hint="Give one entry, without the list.")
     return found
-
-
-_EDGES_SHOWN: Final = 20
-"""Edges between entities of other files, as an index states them."""
 
 
 def _shown(row: tuple[str, ...]) -> list[str]:

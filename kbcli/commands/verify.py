@@ -49,11 +49,11 @@ def run(ctx: typer.Context) -> int:
 def _in_trash(session: Session) -> int | None:
     """Return how many stores are in the trash; None, with a warning, where it cannot be listed."""
     from kbcore.errors import StorageError
-    from kbcore.store.branches import moves
+    from kbcore.store.branches import store_moves
     from kbcore.text.escaping import escape_controls
 
     try:
-        return len(moves.in_trash(session.workspace))
+        return len(store_moves.in_trash(session.workspace))
     except StorageError as error:
         session.output.warn(escape_controls(error.message))
         return None

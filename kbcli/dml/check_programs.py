@@ -21,7 +21,7 @@ from kbcli.input import changeset_file
 from kbcli.invocation import exits
 from kbcli.views.reports import sarif
 from kbcore.dml.check import CallerTools, CheckedProgram
-from kbcore.dml.checking import check_programs
+from kbcore.dml.check_with_engines import check_programs
 from kbcore.dml.recording import new_run
 from kbcore.errors import GitUnusable, NotARepository
 from kbcore.git import find_repository

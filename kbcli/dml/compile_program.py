@@ -12,7 +12,7 @@ import msgspec
 from kbcli.input import changeset_file
 from kbcore.dml import Budget, Model, compiling
 from kbcore.dml.check import CallerTools
-from kbcore.dml.checking import errors_finder
+from kbcore.dml.check_with_engines import errors_finder
 from kbcore.dml.compiling import CompiledProgram
 from kbcore.dml.tools import Tool
 from kbcore.errors import InvalidQuery, StorageError

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from kbmcp.program_tools import ProgramTools
 
 _INDENT: Final = "  "
+_NAME: Final = "kb_dml_tools"
+"""The name of the module that the file becomes."""
+_LIST: Final = "TOOLS"
 
 
 class ToolChoice(msgspec.Struct, frozen=True):
@@ -80,11 +83,6 @@ def _program_tools(
     from kbmcp.program_tools import ProgramTools
 
     return ProgramTools(start, env, run, branch=branch, allows=choice.allows_writing)
-
-
-_NAME: Final = "kb_dml_tools"
-"""The name of the module that the file becomes."""
-_LIST: Final = "TOOLS"
 
 
 def read_tools(path: Path) -> list[Tool]:

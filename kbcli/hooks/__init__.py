@@ -6,8 +6,8 @@ of a hook file stays as it was, byte for byte.
 
 from __future__ import annotations
 
+from kbcli.hooks.hook_folder import find_place, own_program
 from kbcli.hooks.hook_setup import check_folder, install, status, uninstall
-from kbcli.hooks.place import find_place, own_program
 from kbcli.hooks.results import HookResult
 from kbcli.hooks.script import EVENTS
 

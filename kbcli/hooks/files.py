@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from kbcli.hooks import managers, script
+from kbcli.hooks.hook_folder import HookFolder, remedy_outside
 from kbcli.hooks.managers import Manager
-from kbcli.hooks.place import HookFolder, remedy_outside
 from kbcli.hooks.results import REINSTALL, Action, HookResult, State
 from kbcore.errors.remedies import kb
 from kbcore.limits import MAX_CONFIG_BYTES

@@ -14,7 +14,7 @@ import msgspec
 
 from kbcli.hooks import configured, files, script
 from kbcli.hooks.configured import HookEntries
-from kbcli.hooks.place import HookFolder, find_place
+from kbcli.hooks.hook_folder import HookFolder, find_place
 from kbcli.hooks.results import REINSTALL, HookResult
 from kbcore.errors import GitUnusable, InvalidQuery
 from kbcore.git import Repository, hookconfig, hooks_dir

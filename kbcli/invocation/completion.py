@@ -171,7 +171,7 @@ def _branches(asked: _Asked) -> list[str]:
 
 def _in_trash(asked: _Asked) -> list[str]:
     from kbcore import ids
-    from kbcore.store.branches.moves import in_trash
+    from kbcore.store.branches.store_moves import in_trash
 
     return sorted(ids.decode_branch(entry.name) or entry.name for entry in in_trash(asked.session.workspace))
 

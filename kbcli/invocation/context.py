@@ -317,7 +317,7 @@ class Session:
 
     def show_called(self, called: Mapping[str, str], at: int | None = None) -> None:
         """Note what ids that were typed are called, now or as of a seq, to say it with the answer."""
-        from kbcore.query.former import said
+        from kbcore.query.former_ids import said
 
         self.called.update(dict.fromkeys(said(called, at) if called else ()))
 

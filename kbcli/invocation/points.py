@@ -121,7 +121,7 @@ def file_at(opened: Opened, view: View, seq: int, text: str, *, is_now: bool) ->
     Raises: ``NotFound`` with the nearest files for what looks like a path and is of no file, for a folder, and for a
     line that the file does not have.
     """
-    from kbcore.query.former import called
+    from kbcore.query.former_ids import called
     from kbcore.query.subject import find
     from kbcore.sync.paths import folder_in
     from kbcore.sync.symbol_at import at_path, no_entity_at, place_in
@@ -150,8 +150,8 @@ def entity_at(session: Session, view: View, seq: int, id_: str) -> Subject:
     Raises: ``NotFound`` with the nearest id, or what became of it.
     """
     from kbcore.errors import NotFound
-    from kbcore.query.former import called
-    from kbcore.query.known import nearest_id
+    from kbcore.query.data_names import nearest_id
+    from kbcore.query.former_ids import called
     from kbcore.query.subject import find
 
     at = None if seq == view.seq else seq

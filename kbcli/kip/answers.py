@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Json = Mapping[str, Any]
 _OPEN: Final = "-"
 """The text for null."""
+_KEYS: Final = ("key_concept_types", "key_proposition_types")
 
 
 def write_answer(session: Session, request: KipRequest, answer: KipAnswer, branch: str) -> None:
@@ -166,9 +167,6 @@ def _primer(output: Output, _: s.DescribePrimer, result: Json) -> Iterable[str]:
         yield ""
         counts = ", ".join(f"{name} {count}" for name, count in outside.items())
         yield from output.wrapped(escape_controls(f"In no domain: {counts}"))
-
-
-_KEYS: Final = ("key_concept_types", "key_proposition_types")
 
 
 def _syntax(_: Output, __: s.DescribeSyntax, result: str) -> Iterable[str]:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kbcli.messages.lines import outcome_line
-from kbcore.errors.secrets import masked
 from kbcore.extract.changes import place_of_secret
 from kbcore.model.redaction.target import commands
+from kbcore.secrets import masked
 from kbcore.text.escaping import escape_controls, in_quotes
 from kbcore.text.wording import is_or_are, it_or_them, pluralize, some_of
 

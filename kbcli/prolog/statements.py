@@ -19,7 +19,7 @@ from kbcore.text.wording import pluralize
 if TYPE_CHECKING:
     from kbcli.prolog.prolog_call import Asking
     from kbcore.logic.clauses import ChangedClauses
-    from kbcore.logic.workspace import ClauseOutcomes
+    from kbcore.logic.parsed_clauses import ClauseOutcomes
 
 _STATEMENT: Final = re.compile(r":([a-zA-Z_]+)\.?(?:\s+(.*))?", re.DOTALL)
 TAKES_CLAUSES: Final = frozenset({"assert", "retract"})
@@ -41,6 +41,12 @@ A goal ends with a full stop and may run over several lines. After a solution `;
 entity/4, attr/3, edge/3, edge/4 and one predicate for each type of edges are the graph of the branch.
 Tab completes names of predicates; the arrow keys recall earlier input. Ctrl-C interrupts a goal, Ctrl-D or `halt.`
 leaves. docs/logic.md has the rest."""
+_REFUSED: Final = {"kind": "clause"}
+_CHANGED: Final = "changed"
+_NO_CLAUSE: Final = "  % declared, no clause"
+_PROBLEMS: Final = {
+    "": "", _CHANGED: "changed since", "file_not_found": "not there", "file_path_violation": "outside of the folders",
+}  # fmt: skip
 
 
 class PromptStatement(NamedTuple):
@@ -156,7 +162,7 @@ def _time(at_ms: int) -> str:
 
 def _problem(asking: Asking, one: contents.ImportedFile) -> str:
     """Return the code of what is wrong with a file; "" for one that is what was imported."""
-    from kbcore.logic.workspace import digest_of_text
+    from kbcore.logic.parsed_clauses import digest_of_text
 
     try:
         text = source_files.read_file(asking.roots(), source_files.absolute(asking.roots(), one.file)).text
@@ -225,12 +231,6 @@ class _Known(NamedTuple):
     takes: str = ""
 
 
-_REFUSED: Final = {"kind": "clause"}
-_CHANGED: Final = "changed"
-_NO_CLAUSE: Final = "  % declared, no clause"
-_PROBLEMS: Final = {
-    "": "", _CHANGED: "changed since", "file_not_found": "not there", "file_path_violation": "outside of the folders",
-}  # fmt: skip
 _STATEMENTS: Final[Mapping[str, _Known]] = {
     "assert": _Known(_assert, "CLAUSE."),
     "retract": _Known(_retract, "CLAUSE."),

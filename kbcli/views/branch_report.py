@@ -27,7 +27,7 @@ def markdown(report: BranchReport) -> Iterator[str]:
     yield f"{pluralize(overview.entities, 'entity')}, {pluralize(overview.edges, 'edge')}, "
     yield f"{pluralize(overview.errors, 'error')}, {pluralize(overview.warnings, 'warning')}, "
     yield f"{pluralize(overview.conflicts, 'conflict')}.\n\n"
-    yield f"{markdown_text(report.records_alone)}\n\n" if report.records_alone else ""
+    yield f"{markdown_text(report.records_only_reason)}\n\n" if report.records_only_reason else ""
     yield "## Coverage\n\n"
     yield from tables.markdown(
         ("", "REQUIREMENTS", *(name.upper() for name in ASPECTS)), [_row("all", overview.requirements)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from kbcli.terminal import tables
+from kbcli.views.query import cell_text
 from kbcore.text.escaping import escape_controls, json_text
 from kbcore.text.wording import pluralize, some_of, with_full_stop
 
@@ -41,11 +42,11 @@ def show(
     if format_ == "jsonl":
         output.stream(f"{json_text(row)}\n" for row in rows)
     elif format_ == "csv":
-        cells = ([_cell(row.get(name)) for name in columns] for row in rows)
+        cells = ([cell_text(row.get(name)) for name in columns] for row in rows)
         output.stream(tables.comma_separated(columns, cells))
     else:
         head = [name.upper() for name in columns]
-        shown = [[_cell(row.get(name)) for name in columns] for row in rows]
+        shown = [[cell_text(row.get(name)) for name in columns] for row in rows]
         if format_ == "markdown":
             output.stream(tables.markdown(head, shown))
         elif format_ == "tsv":
@@ -94,9 +95,3 @@ def asked_line(repos: int, failures: Sequence[UnreadRepository]) -> str:
     """Return a sentence on how many branches were asked."""
     failed = f", {len(failures)} failed" if failures else ""
     return f"{pluralize(repos, 'branch')} asked{failed}."
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json_text(value)

@@ -137,7 +137,7 @@ def show(session: Session, answer: QueryAnswer, format_: str, nothing: Sequence[
         output.stream(json_text(item) + "\n" for item in items)
     elif format_ == "csv":
         columns = asked.fields or (_EDGE_COLUMNS if asked.is_edge else _entity_columns(asked))
-        rows = ([_cell(_field(item, key)) for key in columns] for item in items)
+        rows = ([cell_text(_field(item, key)) for key in columns] for item in items)
         output.stream(tables.comma_separated(columns, rows))
     elif format_ == "markdown":
         table = _Table(answer, asked, has_all=False)
@@ -213,11 +213,11 @@ class _Table:
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         for item, path in self._rows:
             if self._fields:
-                yield tuple(_cell(_field(item, name)) for name in self._fields)
+                yield tuple(cell_text(_field(item, name)) for name in self._fields)
                 continue
-            yield edge_row(item) if self._is_edge else tuple(map(self._cell(item, path), self.head))
+            yield edge_row(item) if self._is_edge else tuple(map(self.cell_text(item, path), self.head))
 
-    def _cell(self, item: Json, path: str) -> Callable[[str], str]:
+    def cell_text(self, item: Json, path: str) -> Callable[[str], str]:
         cells = {
             "ID": item["id"],
             "TYPE": item["type"],
@@ -225,9 +225,9 @@ class _Table:
             "TITLE": item.get("title", ""),
             "TAGS": ", ".join(item.get("tags", ())),
             "STALE": "true" if item.get("stale") else "",
-            "PROPOSED": _cell(item.get("proposed")),
+            "PROPOSED": cell_text(item.get("proposed")),
             "PATH": path,
-            "SCORE": _cell(item.get("score")),
+            "SCORE": cell_text(item.get("score")),
             "SNIPPET": item.get("snippet", {}).get("text", ""),
         }
         return cells.__getitem__
@@ -327,7 +327,7 @@ def edge_row(edge: dict[str, Any]) -> tuple[str, ...]:
     """Return an edge in JSON as a row of a table."""
     name = f"{edge['type']}:{edge['kind']}" if edge.get("kind") else edge["type"]
     name = f"{name} {proposed_mark(edge)}".rstrip()
-    return edge["from"], name, edge["to"], _cell(edge.get("confidence")), edge["source"]
+    return edge["from"], name, edge["to"], cell_text(edge.get("confidence")), edge["source"]
 
 
 def _field(item: Json, name: str) -> Any:
@@ -336,7 +336,8 @@ def _field(item: Json, name: str) -> Any:
     return item.get(prefix, {}).get(member) if dot else item.get(name)
 
 
-def _cell(value: Any) -> str:
+def cell_text(value: Any) -> str:
+    """Return a value as the text of a cell: JSON of what is no text, and nothing for null."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json_text(value)

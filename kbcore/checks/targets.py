@@ -18,7 +18,7 @@ import msgspec
 from kbcore.checks import MAX_GUESSED
 from kbcore.errors import InvalidQuery, NotFound, Problem
 from kbcore.git.revisions import once_added
-from kbcore.query.known import PRESENT_PATHS
+from kbcore.query.data_names import PRESENT_PATHS
 from kbcore.query.sql import is_of_files
 from kbcore.rules.registry import CheckReport, is_ok
 from kbcore.store.apply import nearest_id

@@ -6,8 +6,7 @@ is known here; for other names, and only then, the project's own files and packa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Collection
 from typing import Any, Final, Literal, TypeVar, cast
 
 import msgspec
@@ -28,7 +27,7 @@ from kbcore.model.rule_settings import (
     read_suppressions,
 )
 from kbcore.model.schema import CORE
-from kbcore.text.globs import globs_in, placed_globs
+from kbcore.text.globs import globs_in, names_any, placed_globs
 from kbcore.text.suggest import did_you_mean, nearest
 from kbcore.text.validator import ConfigNode, number_hint, read_json, refuse, shown
 
@@ -95,19 +94,15 @@ class ReviewSettings(msgspec.Struct, frozen=True):
 
     def is_proposer(self, actor: str) -> bool:
         """Tell whether what an actor writes is proposed."""
-        return _names(actor, self.actors)
+        return names_any(self.actors, actor)
 
     def covers(self, type_: str) -> bool:
         """Tell whether facts of a type of entities or edges are proposed."""
-        return _names(type_, self.types)
+        return names_any(self.types, type_)
 
     def may_accept(self, actor: str, *, is_agent: bool) -> bool:
         """Tell whether an actor may accept what is proposed; an agent, or who proposes, only where it is listed."""
-        return _names(actor, self.accept) or not (is_agent or self.is_proposer(actor))
-
-
-def _names(name: str, globs: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, glob) for glob in globs)
+        return names_any(self.accept, actor) or not (is_agent or self.is_proposer(actor))
 
 
 class Config(msgspec.Struct, frozen=True):

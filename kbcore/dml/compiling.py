@@ -15,7 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from kbcore.dml.budget import Budget, BudgetExceeded, Spent
-from kbcore.dml.checking import FindErrors
+from kbcore.dml.check_with_engines import FindErrors
 from kbcore.dml.model import Message, Model, ModelFailed, ToolCall, ToolSpec, Turn, Usage
 from kbcore.dml.tools import Tool
 from kbcore.errors import ModelUnavailable, Problem, ProgramFailed
@@ -46,6 +46,7 @@ _TASK: Final = (
 )
 
 FileState = Literal["current", "outdated", "edited"]
+_NOTHING: Final = Problem("$", "no_program", f"No program was handed in; `{_SUBMIT.name}` does that.")
 
 
 class CompiledProgram(msgspec.Struct, frozen=True):
@@ -154,6 +155,3 @@ def _language() -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-_NOTHING: Final = Problem("$", "no_program", f"No program was handed in; `{_SUBMIT.name}` does that.")

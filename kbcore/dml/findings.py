@@ -14,6 +14,17 @@ from kbcore.logic import findings
 from kbcore.logic.engine.libraries import LISTED
 from kbcore.text.escaping import escape_controls
 
+Severity = Literal["error", "warning"]
+
+
+class FindingKind(msgspec.Struct, frozen=True):
+    """A kind of finding; `{name}` and `{other}` in its texts stand for what it is about."""
+
+    severity: Severity
+    message: str
+    remedy: str = ""
+
+
 _UNKNOWN_NAME: Final = (
     "The text has `{{{name}}}`, and the clause has no variable `{name}`.",
     "Name a variable of the clause, or write `{{{{{name}}}}}` for these characters.",
@@ -74,46 +85,6 @@ _SYNTAX_REMEDIES: Final = {
     "operator_balance": "Something is missing before or after the operator, or the comma is one too many.",
 }
 """By the name of the error."""
-
-
-def sentence(reply: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what a reply of an engine says, and the remedy, "" for none."""
-    kind, why = reply["kind"], reply.get("reason", "")
-    if kind == "refused" and why in _REASONS:
-        said, remedy = _REASONS[why]
-        name = escape_controls(reply.get("name", "")).strip("'\"")
-        return said.format(name=name), remedy.format(name=name)
-    if kind == "refused" and why == "library" and reply.get("library") in LISTED:
-        library = reply["library"]
-        return findings.reason(reply), f"Write `:- use_module(library({library})).` at the top of the program."
-    if kind in _STOPPED:
-        return _STOPPED[kind], ""
-    return findings.reason(reply), _SYNTAX_REMEDIES.get(reply.get("name", ""), "") if kind == "syntax_error" else ""
-
-
-def problem_of(reply: Mapping[str, Any], text: str, file: str) -> Problem:
-    """Return the problem of a clause; its ``values`` are the line and the column, counted from 1."""
-    message, remedy = sentence(reply)
-    begin = text.rfind("\n", 0, reply["start"]) + 1
-    line = reply["line"]
-    values = (str(line), str(reply["start"] - begin + 1))
-    return Problem("$", code_of(reply), message, remedy, source=file, line=line, values=values)
-
-
-def code_of(reply: Mapping[str, Any]) -> str:
-    """Return the stable code of a reply of an engine: the reason of a refusal, else the kind."""
-    return str(reply.get("reason") or reply["kind"])
-
-
-Severity = Literal["error", "warning"]
-
-
-class FindingKind(msgspec.Struct, frozen=True):
-    """A kind of finding; `{name}` and `{other}` in its texts stand for what it is about."""
-
-    severity: Severity
-    message: str
-    remedy: str = ""
 
 
 KINDS: Final[dict[str, FindingKind]] = {
@@ -203,3 +174,32 @@ KINDS: Final[dict[str, FindingKind]] = {
     ),
 }
 """By code. A program that cannot be loaded has further ones: the kinds and reasons of the engine."""
+
+
+def sentence(reply: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what a reply of an engine says, and the remedy, "" for none."""
+    kind, why = reply["kind"], reply.get("reason", "")
+    if kind == "refused" and why in _REASONS:
+        said, remedy = _REASONS[why]
+        name = escape_controls(reply.get("name", "")).strip("'\"")
+        return said.format(name=name), remedy.format(name=name)
+    if kind == "refused" and why == "library" and reply.get("library") in LISTED:
+        library = reply["library"]
+        return findings.reason(reply), f"Write `:- use_module(library({library})).` at the top of the program."
+    if kind in _STOPPED:
+        return _STOPPED[kind], ""
+    return findings.reason(reply), _SYNTAX_REMEDIES.get(reply.get("name", ""), "") if kind == "syntax_error" else ""
+
+
+def problem_of(reply: Mapping[str, Any], text: str, file: str) -> Problem:
+    """Return the problem of a clause; its ``values`` are the line and the column, counted from 1."""
+    message, remedy = sentence(reply)
+    begin = text.rfind("\n", 0, reply["start"]) + 1
+    line = reply["line"]
+    values = (str(line), str(reply["start"] - begin + 1))
+    return Problem("$", code_of(reply), message, remedy, source=file, line=line, values=values)
+
+
+def code_of(reply: Mapping[str, Any]) -> str:
+    """Return the stable code of a reply of an engine: the reason of a refusal, else the kind."""
+    return str(reply.get("reason") or reply["kind"])

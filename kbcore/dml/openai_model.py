@@ -17,7 +17,7 @@ import msgspec
 
 from kbcore.dml.model import Message, ModelFailed, ToolSpec, Turn
 from kbcore.errors import InvalidQuery
-from kbcore.errors.secrets import masked
+from kbcore.secrets import masked
 from kbcore.text.escaping import escape_and_cut, in_quotes
 from kbcore.text.wording import pluralize
 

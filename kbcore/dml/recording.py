@@ -16,8 +16,8 @@ from kbcore import __version__
 from kbcore.dml.events import Outcome
 from kbcore.dml.model import Message
 from kbcore.errors import ProgramFailed
-from kbcore.errors.secrets import masked_in
 from kbcore.model.record import DML
+from kbcore.secrets import masked_in
 from kbcore.store.write_request import Author
 from kbcore.text.escaping import escape_and_cut
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from kbcore.model.graph import Link, Node
 from kbcore.model.state import Changes, ElementChange
-from kbcore.store.history.moves import followed, renamed
+from kbcore.store.history.moved_files import followed, renamed
 from kbcore.store.history.shown import differing, link_fields, node_fields, word
 from kbcore.store.planning.plan_builder import edge_words
 from kbcore.view.history import Later

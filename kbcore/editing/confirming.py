@@ -10,7 +10,7 @@ from kbcore.errors import NotFound, NotSynced
 from kbcore.errors.remedies import kb
 from kbcore.ids import link_id
 from kbcore.model.changeset import parse
-from kbcore.rules.stale_edges import StaleEdge, stale_edges
+from kbcore.rules.suspect_edges import SuspectEdge, suspect_edges
 from kbcore.store.answers import Outcome
 from kbcore.sync.locate import SYNC_FIRST, unrecorded, unrecorded_words
 from kbcore.text.escaping import in_quotes
@@ -29,17 +29,17 @@ def confirm(
     """
     present: dict[str, str] = {}
 
-    def suspect(view: View) -> dict[str, StaleEdge]:
+    def suspect(view: View) -> dict[str, SuspectEdge]:
         present.update(view.renamed([key, *(edge[2:] if edge else ())]))
         if edge is None:
-            return {one.id: one for one in stale_edges(view.rows, ends=[find(view, key).id])}
+            return {one.id: one for one in suspect_edges(view.rows, ends=[find(view, key).id])}
         name = link_id(edge[0], edge[1], present.get(key, key), present.get(edge[2], edge[2]))
         if not view.links([name]):
             words = f"{in_quotes(key)} {edge[0]} {in_quotes(edge[2])}"
             raise NotFound(f"There is no edge {words}.", hint=f"{kb('show', key)} lists its edges.")
-        return {one.id: one for one in stale_edges(view.rows, ids=[name])}
+        return {one.id: one for one in suspect_edges(view.rows, ids=[name])}
 
-    def on(view: View) -> tuple[dict[str, StaleEdge], int]:
+    def on(view: View) -> tuple[dict[str, SuspectEdge], int]:
         return suspect(view), view.recorded_seq
 
     shown, seq = read_with(target, on, key)

@@ -47,7 +47,8 @@ from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.pending import PendingFiles, place_of
 from kbcore.sync.planned import FilePlan
 from kbcore.sync.run import IN_WORKTREE
-from kbcore.sync.scan import ActiveExtractor, FoundFile, Scan, content_of, wanted_at
+from kbcore.sync.scan import FoundFile, Scan, content_of, wanted_at
+from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.text.escaping import problem_line
 from kbcore.text.problems import added
 from kbcore.text.wording import some_of

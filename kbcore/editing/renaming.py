@@ -58,7 +58,7 @@ from kbcore.model.record import ReadSource
 from kbcore.model.renames import rename_ops, renamed_links
 from kbcore.model.schema import Schema
 from kbcore.model.state import Draft, Stamp, State, StateReads
-from kbcore.query.known import near_ids
+from kbcore.query.data_names import near_ids
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
 from kbcore.store.planning.plan_builder import check_stale

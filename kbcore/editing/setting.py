@@ -39,8 +39,8 @@ from kbcore.model.renames import joined
 from kbcore.model.schema import EntityType, Schema
 from kbcore.model.state import Draft, Stamp
 from kbcore.model.values import is_same
-from kbcore.query import former
-from kbcore.query.known import near_ids
+from kbcore.query import former_ids
+from kbcore.query.data_names import near_ids
 from kbcore.store.answers import Outcome
 from kbcore.store.planning.conflicts import refusal
 from kbcore.store.workspace import Workspace
@@ -57,6 +57,15 @@ from kbcore.view.view import View
 T = TypeVar("T")
 
 _MOST_NAMED: Final = 10
+FRONT_MATTER_HOLDS: Final = (
+    "front matter can have text, lists of text, and numbers and booleans that the schema declares"
+)
+_KEYLESS: Final = {
+    "type": ", as the settings of its folder say",
+    "title": ", as its text says",
+    "text_ref": ", the document itself",
+}
+"""The source of a field that a document states without a key for it."""
 
 
 class SetResult(NamedTuple):
@@ -88,7 +97,9 @@ def read_with(target: WriteTarget, on: Callable[[View], T], key: str) -> T:
 
 def with_called(outcome: Outcome, called: Mapping[str, str]) -> Outcome:
     """Return an outcome that warns of former ids by which entities were named."""
-    return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *former.said(called))) if called else outcome
+    return (
+        msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *former_ids.said(called))) if called else outcome
+    )
 
 
 def set_fields(
@@ -311,11 +322,6 @@ def _edit_fields(
     return FileEdit(path, before, after)
 
 
-FRONT_MATTER_HOLDS: Final = (
-    "front matter can have text, lists of text, and numbers and booleans that the schema declares"
-)
-
-
 def is_writable(value: Any, definition: EntityType | None, name: str) -> bool:
     """Return whether front matter can state a value of a field; a number or a boolean where the schema declares one."""
     if isinstance(value, bool):
@@ -359,14 +365,6 @@ def _check(document: _Document, values: Mapping[str, Any], after: Facts, definit
     expected = msgspec.structs.replace(before, entities=tuple(wanted_entities), problems=after.problems)
     if added(before.problems, after.problems) or meaning(expected) != meaning(after):
         raise _misstated(document, values, after)
-
-
-_KEYLESS: Final = {
-    "type": ", as the settings of its folder say",
-    "title": ", as its text says",
-    "text_ref": ", the document itself",
-}
-"""The source of a field that a document states without a key for it."""
 
 
 def _misstated(document: _Document, values: Mapping[str, Any], after: Facts) -> DerivedFact:

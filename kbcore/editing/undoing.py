@@ -30,8 +30,8 @@ from kbcore.model.graph import FORMER_IDS, Node, former_ids
 from kbcore.model.renames import joined, renamed_back, renamed_in
 from kbcore.model.state import Draft, ElementChange, Stamp
 from kbcore.store.answers import Outcome
-from kbcore.store.history.names import net_renames
 from kbcore.store.history.reach import check_record
+from kbcore.store.history.renames import net_renames
 from kbcore.store.history.undo import (
     UndoOptions,
     check_seq,

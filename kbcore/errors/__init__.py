@@ -1,6 +1,6 @@
 """Owns every error that KB raises on purpose; each class fixes its code, exit status and remedy.
 
-Offers the classes, the commands in remedies (``remedies``), and the masking of what looks like a secret (``secrets``).
+Offers the classes, and the commands in remedies (``remedies``). What looks like a secret is masked in every error.
 Never asks which front end shows an error, and opens nothing.
 
 KBError
@@ -34,7 +34,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors.remedies import brought_back, for_shell, kb, referral
-from kbcore.errors.secrets import mask_fields, masked, masked_in
+from kbcore.secrets import mask_fields, masked, masked_in
 
 Applied = Literal["no", "yes", "unknown"]
 

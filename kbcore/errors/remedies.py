@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kbcore.errors.secrets import masked
+from kbcore.secrets import masked
 
 Lead = Literal["", "Run", "run", "See", "see"]
 
@@ -46,6 +46,7 @@ HELP_TOPICS: Final[dict[tuple[str, str], str]] = {
 
 No message spells such a command out: whoever reads one, such as an agent, might run it without a second thought.
 """
+_encode: Final = msgspec.json.Encoder().encode
 
 
 class EdgeWords(msgspec.Struct, frozen=True, array_like=True):
@@ -112,7 +113,6 @@ class Referral(msgspec.Struct, frozen=True, array_like=True):
 
 Part = Command | Wording
 
-_encode: Final = msgspec.json.Encoder().encode
 _decoders: Final[dict[str, Callable[[str], Command | Wording | Referral]]] = {
     "C": msgspec.json.Decoder(Command).decode,
     "W": msgspec.json.Decoder(Wording).decode,

@@ -19,7 +19,7 @@ from kbcore.model.graph import INDEX_SUFFIX
 from kbcore.text.problems import FileProblem
 
 if TYPE_CHECKING:
-    from kbcore.errors.secrets import Secret
+    from kbcore.secrets import Secret
 
 NAME: Final = "changes"
 FOLDER: Final = ".kb/changes"
@@ -101,7 +101,7 @@ def _secret(changes: Sequence[Change], *, are_packed: bool) -> FileProblem | Non
 
 def may_hold_secret(change: Change) -> bool:
     """Tell whether ``change_secrets`` may find anything in the parts of a change, by one look at its text."""
-    from kbcore.errors.secrets import has_mark, may_name_secrets  # noqa: PLC0415 - as in ``change_secrets``
+    from kbcore.secrets import has_mark, may_name_secrets  # noqa: PLC0415 - as in ``change_secrets``
 
     names = {getattr(claim, "field", "") for claim in change.claims}
     values = [getattr(claim, name, None) for claim in change.claims for name in ("now", "was")]
@@ -116,7 +116,7 @@ def parts_of(change: Change) -> list[Change | Claim]:
 
 def change_secrets(part: Change | Claim) -> Iterator[Secret]:
     """Yield what looks like a secret in a part of a change: in its values, and in the names, ids and words around."""
-    from kbcore.errors.secrets import secret_in, secrets_in  # noqa: PLC0415 - as above
+    from kbcore.secrets import secret_in, secrets_in  # noqa: PLC0415 - as above
 
     members = msgspec.to_builtins(part)
     for value in (members.pop("now", None), members.pop("was", None)):

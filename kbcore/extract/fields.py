@@ -12,12 +12,12 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from kbcore import limits
-from kbcore.errors.secrets import secrets_in
 from kbcore.extract.facts import StatedEntity
 from kbcore.extract.links import LinkReader, Manner, targets_in
 from kbcore.model import schema
 from kbcore.model.graph import SECRET_VALUE
 from kbcore.model.values import field_problem, is_short, meaning_problem, normal_time, value_problem
+from kbcore.secrets import secrets_in
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem, Severity
 from kbcore.text.tree import TextTree

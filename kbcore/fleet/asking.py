@@ -19,7 +19,7 @@ from kbcore.query import DataNames, Query, page_of, project, shown_entity
 from kbcore.query import check as checked
 from kbcore.query import coverage as covering
 from kbcore.query.coverage import Covered
-from kbcore.query.owning import read_owners
+from kbcore.query.owners import read_owners
 from kbcore.rules.elsewhere import KnownReferences
 from kbcore.text.code_owners import NONE
 from kbcore.view import as_of

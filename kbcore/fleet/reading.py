@@ -25,6 +25,7 @@ from kbcore.storage.fs import RealFs
 from kbcore.store.kb_folder import KB
 from kbcore.store.pool import Machine
 from kbcore.store.settings_files import CONFIG, RULES, SCHEMA, name_sources, schema_of, settings_of
+from kbcore.text.globs import names_any
 from kbcore.view import database
 from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.database import Connection
@@ -79,7 +80,7 @@ def find(place: Place, selection: FleetSelection) -> SelectedHeads:
 
 
 def _is_meant(selection: FleetSelection, repo: str, branch: str) -> bool:
-    is_repo = not selection.repos or any(fnmatchcase(repo, one) for one in selection.repos)
+    is_repo = not selection.repos or names_any(selection.repos, repo)
     return is_repo and (not selection.branch or fnmatchcase(branch, selection.branch))
 
 

@@ -12,6 +12,7 @@ from kbcore.model.record import SLEEP
 
 DECAYED: Final = "decay_applied_at"
 _DONE: Final = f"l.metadata ->> '$.{DECAYED}'"
+LAST_WRITTEN: Final = "left join record r on r.seq = l.version"
 
 
 def created_at(alias: str) -> str:
@@ -20,7 +21,6 @@ def created_at(alias: str) -> str:
     return f"case when try_cast({said} as timestamptz) is not null then {said} else {alias}.created_at end"
 
 
-LAST_WRITTEN: Final = "left join record r on r.seq = l.version"
 SINCE: Final = f"""case
   when starts_with(r.source, '{SLEEP}') or l.version = l.created_seq
     then greatest({created_at("l")}, case when try_cast({_DONE} as timestamptz) is not null then {_DONE} end)

@@ -13,6 +13,11 @@ from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NO
 from kbcore.model.graph import CLIENT, CONTESTED, Link, Node, nested
 from kbcore.model.values import is_same
 
+CONTESTED_KEY: Final = "_contested"
+"""Metadata with the contested fields of an element, and what changes state of each."""
+STAMPS: Final = frozenset({"created_at", "updated_at", "_created_at", "_version", CONTESTED_KEY})
+"""Metadata that KB writes down of an element by itself, whatever is said of it."""
+
 
 def name_of(node: Node, names: TypeNames) -> str:
     """Return the name of a concept: the id of an entity of KB's or the project's types."""
@@ -78,12 +83,6 @@ def _metadata(element: Node | Link, fields: Mapping[str, str], given: Mapping[st
     if shown.get("_created_at") == shown.get("created_at"):
         shown.pop("_created_at", None)
     return dict(sorted(shown.items()))
-
-
-CONTESTED_KEY: Final = "_contested"
-"""Metadata with the contested fields of an element, and what changes state of each."""
-STAMPS: Final = frozenset({"created_at", "updated_at", "_created_at", "_version", CONTESTED_KEY})
-"""Metadata that KB writes down of an element by itself, whatever is said of it."""
 
 
 def is_restated(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

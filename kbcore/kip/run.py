@@ -16,7 +16,7 @@ from kbcore import limits
 from kbcore.errors import Interrupted, InvalidQuery, KBError
 from kbcore.errors.remedies import for_shell, kb
 from kbcore.ids import is_link_id
-from kbcore.kip import failures
+from kbcore.kip import kb_errors
 from kbcore.kip import syntax as s
 from kbcore.kip.binding import read as read_command
 from kbcore.kip.errors import IMMUTABLE, NOT_FOUND, SYNTAX, envelope, placing, refused
@@ -25,7 +25,7 @@ from kbcore.kip.request import CommandText, KipRequest
 from kbcore.kip.run_statement import unknown_names, with_present_ids
 from kbcore.process import interrupting
 from kbcore.process.interrupting import Stopped
-from kbcore.query.former import said as said_of
+from kbcore.query.former_ids import said as said_of
 from kbcore.store import dry_run
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.history.moment import Meant, meant, read_head
@@ -39,6 +39,10 @@ from kbcore.view.view import View
 
 Response = dict[str, Any]
 Reading = s.FindCommand | s.SearchCommand | s.ExportCommand | s.Describe
+_WHEN: Final = 'Write a seq, AT 12, or a time or revision in quotes: AT "2026-01-31T12:00:00Z", AT "HEAD~2".'
+_WHERE_TO_WRITE: Final = (
+    f"Send it where KIP may write: `execute_kip`, or {kb('kip')}; ask the user where there is none."
+)
 
 
 class KipContext(msgspec.Struct, frozen=True):
@@ -119,7 +123,7 @@ def run(
             head, lambda own: _run(around, request, fit, answers_interruption=answers_interruption, trial=own)
         )
     except KBError as failure:
-        refusal = failures.in_batch(failures.in_kip(failure, writes=True), 0, len(request.commands), dry_run=True)
+        refusal = kb_errors.in_batch(kb_errors.in_kip(failure, writes=True), 0, len(request.commands), dry_run=True)
         return _answer(request, [envelope(refusal, around.say_here)], [], None, is_error=True)
     finally:
         view.close()
@@ -151,9 +155,11 @@ def _run(
             if isinstance(failure, Stopped) and (not answers_interruption or interrupting.is_writing()):
                 raise
             error = failure if isinstance(failure, KBError) else Interrupted("The command was interrupted.")
-            refusal = failures.in_kip(error, writes=attempt.writes or (isinstance(failure, Stopped) and request.writes))
+            refusal = kb_errors.in_kip(
+                error, writes=attempt.writes or (isinstance(failure, Stopped) and request.writes)
+            )
             if request.is_batch:
-                refusal = failures.in_batch(refusal, at, count, dry_run=request.dry_run)
+                refusal = kb_errors.in_batch(refusal, at, count, dry_run=request.dry_run)
             return _answer(request, [*responses, envelope(refusal, around.say_here)], warnings, seq, is_error=True)
         seq = piece.seq if head is None else head
         files = piece.files or files
@@ -327,12 +333,6 @@ def _meant(view: View, when: When, at: int) -> Meant:
         return meant(view, when)
     except InvalidQuery as error:
         raise refused(SYNTAX, error.message, at=at, hint=error.remedy) from error
-
-
-_WHEN: Final = 'Write a seq, AT 12, or a time or revision in quotes: AT "2026-01-31T12:00:00Z", AT "HEAD~2".'
-_WHERE_TO_WRITE: Final = (
-    f"Send it where KIP may write: `execute_kip`, or {kb('kip')}; ask the user where there is none."
-)
 
 
 def paged(result: Any, next_cursor: str) -> Response:

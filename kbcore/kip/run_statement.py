@@ -17,7 +17,7 @@ from kbcore.kip.names import TypeNames
 from kbcore.kip.sql.statement import LINKS, NODES, CompileContext
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.model.schema import Schema
-from kbcore.query.former import called, said
+from kbcore.query.former_ids import called, said
 from kbcore.text.escaping import escape_controls, in_quotes
 from kbcore.text.suggest import is_it
 from kbcore.view.base_stamp import BaseStamp

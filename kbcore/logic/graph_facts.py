@@ -28,6 +28,11 @@ _cells_of_node: Final = itemgetter(*_NODE)
 _cells_of_link: Final = itemgetter(*_LINK)
 
 _decode = msgspec.json.Decoder().decode
+_CHANGED: Final = " union all ".join(
+    f"select '{table}', id from {table} where version > $1 "  # noqa: S608 - constants
+    f"union all select '{table}', id from {table}_history where ended > $1"
+    for table in ("node", "link")
+)
 
 
 class GraphChange(msgspec.Struct, frozen=True):
@@ -78,13 +83,6 @@ def changed_facts(view: View, before: GraphState) -> GraphChange | None:
     found = [_cells_of_node(node_row(one)) for one in view.nodes(nodes) if not one.is_hidden]
     joined = [_cells_of_link(link_row(one)) for one in view.links(links) if one.is_resolved]
     return GraphChange(removed, [*_of_nodes(found), *_of_links(joined)])
-
-
-_CHANGED: Final = " union all ".join(
-    f"select '{table}', id from {table} where version > $1 "  # noqa: S608 - constants
-    f"union all select '{table}', id from {table}_history where ended > $1"
-    for table in ("node", "link")
-)
 
 
 def _changed(view: View, since: int) -> tuple[set[str], set[str]]:

@@ -6,7 +6,6 @@ removed is a record first and loaded from it. A lost engine loses nothing but th
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,8 +25,21 @@ from kbcore.logic.engine.terms import listed, string
 from kbcore.logic.findings import NEST_LESS, near_predicates, reason, remedy
 from kbcore.logic.loaded_engine import LOAD_LIMIT_S, LoadedEngine, is_library
 from kbcore.logic.nesting import TOO_DEEP, deep_clauses, without
+from kbcore.logic.parsed_clauses import (
+    ClauseOutcome,
+    ClauseOutcomes,
+    ParsedClause,
+    added_before,
+    digest_of_text,
+    failed,
+    first_variants,
+    new_clause,
+    no_clause,
+    parsed_clause,
+    retracted,
+    unusable,
+)
 from kbcore.logic.source import BranchSource
-from kbcore.model.request_reader import kind_of
 from kbcore.text.escaping import escape_controls
 from kbcore.text.prolog_tokens import without_script_line
 
@@ -43,29 +55,24 @@ _UNCLEAN: Final = (
 _NONE_OPEN: Final = "No query is open."
 _REFUSED: Final = "No query is open: the last one was refused when it was started."
 _FAILED: Final = "No query is open: the last one ended with an error."
-_SHOWN: Final = 50
-
-
-class ClauseOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The outcome of one clause. ``line`` counts from 1 in the text that it came with."""
-
-    status: Literal["success", "error"]
-    clause: str
-    id: str = ""
-    message: str = ""
-    line: int = 0
-
-
-class ClauseOutcomes(msgspec.Struct, frozen=True):
-    """The outcome of each clause of a request, in the order of the input, and the record of it."""
-
-    outcomes: tuple[ClauseOutcome, ...]
-    changed: ChangedClauses
-
-    @property
-    def succeeded(self) -> int:
-        """Count those that succeeded."""
-        return sum(one.status == "success" for one in self.outcomes)
+_HINTS: Final = {
+    "timeout": "Narrow the query, or raise that limit.",
+    "slow": "Send fewer clauses at once.",
+    "memory": "Narrow the query: fewer solutions in one list, less recursion.",
+    "stack": NEST_LESS,
+    "killed": "Send it again.",
+    "crash": "The same request may end it again: change it, and report it.",
+}
+_LOADING_HINT: Final = (
+    by_front_end(
+        f"{shell('prolog', '-g', ':unimport FILE')} removes the clauses of a file,"
+        f" and {shell('prolog', '-g', ':reset')} all",
+        "The tool `files` with the operation unimport removes the clauses of a file, and `workspace` with reset all",
+    )
+    + f". {kb('query', 'clause')} lists the ids of clauses: {kb('delete', '…')} with one removes that clause."
+    f" {kb('log')} shows what was added last, and {kb('revert', '…')} undoes it. None of these needs an engine."
+)
+"""The remedy where an engine cannot load the clauses: each request would end so."""
 
 
 class FileOutcome(msgspec.Struct, frozen=True):
@@ -75,21 +82,6 @@ class FileOutcome(msgspec.Struct, frozen=True):
     added: int
     errors: tuple[tuple[int, str], ...]
     changed: ChangedClauses
-
-
-class ParsedClause(msgspec.Struct, frozen=True):
-    """A clause or a goal as the engine read it: its text, line and key, or what is wrong with it.
-
-    ``is_open``: the text that it was read from ends without its full stop.
-    """
-
-    text: str
-    line: int
-    key: str = ""
-    kind: str = ""
-    name: str = ""
-    error: str = ""
-    is_open: bool = False
 
 
 class PrologWorkspace:
@@ -145,14 +137,14 @@ class PrologWorkspace:
         """
         with self._gate:
             items = self._items(source, texts, "checked")
-            added = [_new(one) for one in items if not one.error]
+            added = [new_clause(one) for one in items if not one.error]
             retry = RetryKey(changeset_id, {"operation": "assert", "clauses": [*texts]})
             changed = self._change(source, lambda _: ClauseChange(added=added), "Add clauses", added, retry)
             if changed.is_duplicate:
-                return _added_before(items, source, changed)
+                return added_before(items, source, changed)
             ids = iter(changed.ids)
             outcomes = tuple(
-                _failed(one) if one.error else ClauseOutcome("success", one.text, id=next(ids), line=one.line)
+                failed(one) if one.error else ClauseOutcome("success", one.text, id=next(ids), line=one.line)
                 for one in items
             )
             return ClauseOutcomes(outcomes, changed)
@@ -169,7 +161,7 @@ class PrologWorkspace:
 
             def plan(clauses: Clauses) -> ClauseChange:
                 nonlocal matched
-                matched = _first_variants(items, clauses.clauses, keys)
+                matched = first_variants(items, clauses.clauses, keys)
                 return ClauseChange(removed=[one.id for one in matched if one])
 
             retry = RetryKey(changeset_id, {"operation": "retract", "clauses": [*texts]})
@@ -177,8 +169,8 @@ class PrologWorkspace:
             if changed.is_duplicate:
                 removed = frozenset(changed.removed)
                 gone = [one for one in source.clauses.read(changed.seq - 1).clauses if one.id in removed]
-                matched = _first_variants(items, gone, self._keys_of(source, gone))
-            outcomes = tuple(_retracted(item, found) for item, found in zip(items, matched, strict=True))
+                matched = first_variants(items, gone, self._keys_of(source, gone))
+            outcomes = tuple(retracted(item, found) for item, found in zip(items, matched, strict=True))
             return ClauseOutcomes(outcomes, changed)
 
     def _other_keys(self, source: BranchSource, items: Sequence[ParsedClause]) -> dict[str, str]:
@@ -245,7 +237,7 @@ class PrologWorkspace:
         """
         items = self.parse(source, without_script_line(text), "checked")
         errors = tuple((one.line, one.error) for one in items if one.error)
-        return [_new(one, file=file) for one in items if not one.error], errors
+        return [new_clause(one, file=file) for one in items if not one.error], errors
 
     def parse(self, source: BranchSource, text: str, checks: Checks) -> list[ParsedClause]:
         """Return the clauses or goals of a text, in their order. Raises: as ``clauses_of_file``."""
@@ -374,10 +366,10 @@ class PrologWorkspace:
 
     def _items(self, source: BranchSource, texts: Sequence[Any], checks: Checks) -> list[ParsedClause]:
         """Return the clauses of the texts of a request, in their order; what is no text is one item with an error."""
-        found: list[list[ParsedClause]] = [_unusable(text) for text in texts]
+        found: list[list[ParsedClause]] = [unusable(text) for text in texts]
         usable = [at for at, items in enumerate(found) if not items]
         for at, items in zip(usable, self._parsed(source, [texts[at] for at in usable], checks), strict=True):
-            found[at] = items or [_no_clause(texts[at])]
+            found[at] = items or [no_clause(texts[at])]
         return [item for items in found for item in items]
 
     def _parsed(self, source: BranchSource, texts: Sequence[str], checks: Checks) -> list[list[ParsedClause]]:
@@ -389,40 +381,8 @@ class PrologWorkspace:
             for text, clauses in zip(texts, deep, strict=True)
         ]
         for part in reply.get("parts", ()):
-            found[part["at"]].append((part["clause"]["start"], _item(texts[part["at"]], part["clause"])))
+            found[part["at"]].append((part["clause"]["start"], parsed_clause(texts[part["at"]], part["clause"])))
         return [[item for _, item in sorted(items, key=itemgetter(0))] for items in found]
-
-
-def _unusable(text: Any) -> list[ParsedClause]:
-    """Return an item with an error for what is no clause; none for a text that may hold one."""
-    if not isinstance(text, str):
-        error = f"A clause is a text, not {kind_of(text)}."
-        return [ParsedClause(msgspec.json.encode(text).decode()[:_SHOWN], 1, error=error)]
-    return [] if text.strip() else [_no_clause(text)]
-
-
-def _no_clause(text: str) -> ParsedClause:
-    return ParsedClause(text, 1, error="There is no clause in this text.")
-
-
-_HINTS: Final = {
-    "timeout": "Narrow the query, or raise that limit.",
-    "slow": "Send fewer clauses at once.",
-    "memory": "Narrow the query: fewer solutions in one list, less recursion.",
-    "stack": NEST_LESS,
-    "killed": "Send it again.",
-    "crash": "The same request may end it again: change it, and report it.",
-}
-_LOADING_HINT: Final = (
-    by_front_end(
-        f"{shell('prolog', '-g', ':unimport FILE')} removes the clauses of a file,"
-        f" and {shell('prolog', '-g', ':reset')} all",
-        "The tool `files` with the operation unimport removes the clauses of a file, and `workspace` with reset all",
-    )
-    + f". {kb('query', 'clause')} lists the ids of clauses: {kb('delete', '…')} with one removes that clause."
-    f" {kb('log')} shows what was added last, and {kb('revert', '…')} undoes it. None of these needs an engine."
-)
-"""The remedy where an engine cannot load the clauses: each request would end so."""
 
 
 def _ended(ended: EngineEnded, limit_s: float, limit_by: str) -> PrologFailed:
@@ -440,78 +400,3 @@ def _ended(ended: EngineEnded, limit_s: float, limit_by: str) -> PrologFailed:
     message = f"{said} The engine is started again by the next call."
     shown = "memory" if ended.reason == "stack" else ended.reason
     return PrologFailed(message, hint=_HINTS[kind], data={"kind": shown})
-
-
-def digest_of_text(text: str) -> str:
-    """Return the digest of the text of a file, by which a changed file is noticed."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def _item(text: str, found: Mapping[str, Any]) -> ParsedClause:
-    piece, line = text[found["start"] : found["end"]], found["line"]
-    if not found.get("stop"):  # the layout after the full stop may be among it
-        piece = piece.strip()
-    if "message" in found:
-        return ParsedClause(piece, line, error=reason(found), is_open=found.get("name", "").startswith(_CUT_OFF))
-    if len(piece) > MAX_CLAUSE_CHARS:
-        return ParsedClause(
-            piece, line, error=f"The clause has {len(piece):,} characters; {MAX_CLAUSE_CHARS:,} are allowed."
-        )
-    if "\0" in piece:
-        return ParsedClause(piece, line, error="The clause holds a NUL character, which no record keeps.")
-    stop = found["stop"]
-    return ParsedClause(piece + stop, line, _key(found["key"]), found["kind"], found["name"], is_open=bool(stop))
-
-
-_CUT_OFF: Final = "end_of_file"
-"""Begins the names of the syntax errors of a text that ends too early."""
-
-
-def _key(term: str) -> str:
-    return hashlib.sha256(term.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def _new(item: ParsedClause, *, file: str = "") -> NewClause:
-    kind: Any = item.kind
-    return NewClause(text=item.text, key=item.key, kind=kind, name=item.name, file=file, line=item.line if file else 0)
-
-
-def _first_variants(
-    items: Sequence[ParsedClause], clauses: Sequence[Clause], keys: Mapping[str, str]
-) -> list[Clause | None]:
-    """Return for each item the first clause that is a variant of it, each clause once; None where there is none.
-
-    ``keys`` has by id the keys of clauses whose record has another one than their text.
-    """
-    by_key: dict[str, list[Clause]] = {one.key: [] for one in items}
-    for one in clauses:
-        key = keys.get(one.id, one.key)
-        if key in by_key:
-            by_key[key].append(one)
-    left = {key: iter(found) for key, found in by_key.items()}
-    return [next(left[one.key], None) if one.key else None for one in items]
-
-
-def _added_before(items: Sequence[ParsedClause], source: BranchSource, changed: ChangedClauses) -> ClauseOutcomes:
-    """Return the outcome of each clause of a change that was made before: those of its record were added."""
-    added = frozenset(changed.ids)
-    left = [one for one in source.clauses.read(changed.seq).clauses if one.id in added]
-    outcomes = []
-    for item in items:
-        if left and left[0].text == item.text:
-            outcomes.append(ClauseOutcome("success", item.text, id=left.pop(0).id, line=item.line))
-        else:
-            message = item.error or "It was not added when this change was made."
-            outcomes.append(ClauseOutcome("error", item.text, message=message, line=item.line))
-    return ClauseOutcomes(tuple(outcomes), changed)
-
-
-def _failed(item: ParsedClause) -> ClauseOutcome:
-    return ClauseOutcome("error", item.text, message=item.error, line=item.line)
-
-
-def _retracted(item: ParsedClause, found: Clause | None) -> ClauseOutcome:
-    if found is not None:
-        return ClauseOutcome("success", item.text, id=found.id, line=item.line)
-    message = item.error or "No clause of the workspace is a variant of this one."
-    return ClauseOutcome("error", item.text, message=message, line=item.line)

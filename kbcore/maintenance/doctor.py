@@ -32,7 +32,6 @@ from kbcore.git.reflog import keeps_reflogs
 from kbcore.limits import MAX_CONFIG_BYTES
 from kbcore.maintenance.caches import cache_findings
 from kbcore.maintenance.disk import MOUNTS, mount_findings, speed_findings
-from kbcore.maintenance.documents import document_findings
 from kbcore.maintenance.findings import (
     DoctorFinding,
     as_json,
@@ -46,6 +45,7 @@ from kbcore.maintenance.findings import (
 )
 from kbcore.maintenance.proof import intact_seq
 from kbcore.maintenance.redaction import unfinished
+from kbcore.maintenance.search_documents import document_findings
 from kbcore.process import interrupting
 from kbcore.storage import files, frame, journal, layout, verify
 from kbcore.storage.fs import Fs

@@ -34,7 +34,7 @@ from kbcore.storage import branchdir, files, head, journal, layout
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.witness_notes import seen_of
-from kbcore.store.branches.moves import in_trash
+from kbcore.store.branches.store_moves import in_trash
 from kbcore.store.branches.stores import repository_lock
 from kbcore.store.folders import KEPT_ANSWERS
 from kbcore.store.workspace import Workspace

@@ -27,7 +27,7 @@ from kbcore.storage import head, layout, scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.store import backup_refs, branches
-from kbcore.store.branches.moves import in_trash
+from kbcore.store.branches.store_moves import in_trash
 from kbcore.store.workspace import Workspace
 from kbcore.view import redacted_changes
 

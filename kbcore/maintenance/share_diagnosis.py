@@ -11,7 +11,6 @@ from typing import Final
 
 from kbcore.errors import ViewDamaged
 from kbcore.errors.remedies import brought_back, shell
-from kbcore.errors.secrets import masked
 from kbcore.extract.changes import FOLDER, is_change_file
 from kbcore.git import staging
 from kbcore.git.commands import run_git
@@ -19,6 +18,7 @@ from kbcore.git.worktree_content import Unfit, read
 from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.model.claims import change_file
 from kbcore.model.redaction.target import commands
+from kbcore.secrets import masked
 from kbcore.share.packing import find_doubled
 from kbcore.share.state import find_state, find_whole_copies, has_changes_folder, how_shared
 from kbcore.share.worktree_changes import changes_in, content_of
@@ -26,7 +26,7 @@ from kbcore.storage.places import record_range
 from kbcore.store.branches import lost
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
-from kbcore.sync import scan
+from kbcore.sync import scan, wanted_files
 from kbcore.sync.change_sources import change_paths
 from kbcore.text import conflict_markers
 from kbcore.text.wording import is_or_are, it_or_them, pluralize, some_of
@@ -187,7 +187,7 @@ def _not_checked_out(workspace: Workspace) -> Iterator[DoctorFinding]:
 def _refused(workspace: Workspace) -> Iterator[DoctorFinding]:
     """Read every change file, and name those that no sync takes."""
     paths = sorted(change_paths(workspace.repo.worktree))
-    wants = scan.change_files_wanted()
+    wants = wanted_files.change_files_wanted()
     for path in paths:
         found = scan.found_at(workspace.repo.worktree, wants, path)
         for problem in found.facts.problems if found and found.facts else ():

@@ -44,6 +44,13 @@ STYLE_WORDS: Final = {TYPE: "UpperCamelCase", PREDICATE: "snake_case"}
 
 ORIGIN: Final = MEMORY
 """The origin of a type or predicate of KIP, in place of a schema file."""
+_HASHED: Final = re.compile(r"~[0-9a-f]{32}")
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_IN_SCHEMA_FILE: Final = {
+    TYPE: "`entities: {%s: {description: …}}`",
+    PREDICATE: "`edges: {%s: {from: any, to: any, description: …}}`",
+}
+_NOUN: Final = {TYPE: "type", PREDICATE: "edge type"}
 
 
 class Concept(msgspec.Struct, frozen=True):
@@ -208,15 +215,6 @@ def is_well_named(definition: Concept) -> bool:
     """Tell whether a type or predicate has a name of its style, or one of the vocabulary."""
     is_styled = _STYLES[definition.type].fullmatch(definition.name) and len(definition.name) <= MAX_NAME_CHARS
     return bool(is_styled) or (definition.type, definition.name) in VOCABULARY
-
-
-_HASHED: Final = re.compile(r"~[0-9a-f]{32}")
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_IN_SCHEMA_FILE: Final = {
-    TYPE: "`entities: {%s: {description: …}}`",
-    PREDICATE: "`edges: {%s: {from: any, to: any, description: …}}`",
-}
-_NOUN: Final = {TYPE: "type", PREDICATE: "edge type"}
 
 
 def how_to_add(what: str, name: str, *, by_record: bool = True) -> str:

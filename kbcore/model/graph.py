@@ -66,6 +66,16 @@ INDEX_SUFFIX: Final = ".scip"
 
 OTHER_NAMES: Final = (("name", "title"), ("sourceFile", "file"), ("source_file", "file"))
 """Keys that a manifest may write for those that KB has."""
+UNKNOWN_STATUS: Final = "unknown-status"
+"""The rule on statuses, which a sync looks at as well."""
+SECRET_VALUE: Final = "secret_value"  # noqa: S105 - a code
+"""The code of the problem that a file gives a value which looks like a secret and is not recorded."""
+NOTES_OF_RULES: Final = {
+    "unknown_status": UNKNOWN_STATUS,
+    "unresolved_path": "unresolved-reference",
+    SECRET_VALUE: "secret",
+}
+"""By the code of a problem of a file: the rule that reports it, as what it is about is in the state."""
 
 
 class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -216,18 +226,6 @@ class NoteOnFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     severity: str = "error"
     id: str = ""
     values: tuple[str, ...] = ()
-
-
-UNKNOWN_STATUS: Final = "unknown-status"
-"""The rule on statuses, which a sync looks at as well."""
-SECRET_VALUE: Final = "secret_value"  # noqa: S105 - a code
-"""The code of the problem that a file gives a value which looks like a secret and is not recorded."""
-NOTES_OF_RULES: Final = {
-    "unknown_status": UNKNOWN_STATUS,
-    "unresolved_path": "unresolved-reference",
-    SECRET_VALUE: "secret",
-}
-"""By the code of a problem of a file: the rule that reports it, as what it is about is in the state."""
 
 
 class SyncedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):

@@ -41,6 +41,10 @@ _OF_EDGES: Final = frozenset({*STAMPS, "created_by"})
 
 ANY: Final = f"contains(metadata, '\"{KEY}')"
 """A condition that every row has of which anything is proposed, and few others."""
+_MARKS: Final = f"list_filter(json_keys(metadata), lambda one: one = '{KEY}' or starts_with(one, '{KEY}.'))"
+_NULLS: Final = f"to_json(map({_MARKS}, list_transform({_MARKS}, lambda one: null)))"
+WITHOUT_MARKS: Final = f"if({ANY}, json_merge_patch(metadata, {_NULLS}), metadata)"
+"""The metadata of a row without what says that something is proposed."""
 
 
 def of_node(alias: str) -> str:
@@ -60,12 +64,6 @@ OF_LINK: Final = of_link("")
 """The condition that an edge is proposed, on a row of ``link``."""
 OF_NODE: Final = of_node("node")
 """The condition that an entity is proposed, on a row of ``node``."""
-
-
-_MARKS: Final = f"list_filter(json_keys(metadata), lambda one: one = '{KEY}' or starts_with(one, '{KEY}.'))"
-_NULLS: Final = f"to_json(map({_MARKS}, list_transform({_MARKS}, lambda one: null)))"
-WITHOUT_MARKS: Final = f"if({ANY}, json_merge_patch(metadata, {_NULLS}), metadata)"
-"""The metadata of a row without what says that something is proposed."""
 
 
 def may_be_proposed(metadata: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 from kbcore.errors.remedies import kb
-from kbcore.errors.secrets import masked
+from kbcore.secrets import masked
 from kbcore.text.wording import shortened
 
 Outcome = Literal["passed", "failed", "error", "skipped"]

@@ -42,8 +42,8 @@ class BranchReport(msgspec.Struct, frozen=True):
     ``at`` is the time of its last record, ``commit`` the commit that this was recorded at ("" where none is known).
     ``groups`` has the requirements by each of ``GROUPS``, ``changes`` what differs
     since ``since`` as ``kb diff`` has it, None where no point was given. ``names`` has every entity, ``entities`` the
-    page of each, or none where these would be too many. ``records_alone`` is a sentence that says why the report has
-    not what the files say, "" where it has.
+    page of each, or none where these would be too many. ``records_only_reason`` is a sentence that says why the report
+    has not what the files say, "" where it has.
     """
 
     branch: str
@@ -61,7 +61,7 @@ class BranchReport(msgspec.Struct, frozen=True):
     since: str = ""
     changes: Mapping[str, Any] | None = None
     version: str = __version__
-    records_alone: str = ""
+    records_only_reason: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON."""
@@ -71,7 +71,7 @@ class BranchReport(msgspec.Struct, frozen=True):
             "at": self.at,
             **({"commit": self.commit} if self.commit else {}),
             "kb": self.version,
-            **({"note": self.records_alone} if self.records_alone else {}),
+            **({"note": self.records_only_reason} if self.records_only_reason else {}),
             "overview": self.overview.as_json(),
             "requirements": [one.as_json() for one in self.covered.requirements],
             "coverage": {

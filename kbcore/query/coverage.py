@@ -20,8 +20,8 @@ from kbcore.model.schema import ASPECTS
 from kbcore.model.statuses import RETIRED, has_status
 from kbcore.model.verdict import REQUIREMENT
 from kbcore.query import sql, walk
-from kbcore.query.known import known_paths
-from kbcore.query.owning import owners_of_file
+from kbcore.query.data_names import known_paths
+from kbcore.query.owners import owners_of_file
 from kbcore.query.request import Query
 from kbcore.query.verdicts import FailingTest, failing_tests
 from kbcore.text.code_owners import NONE, CodeOwners
@@ -42,6 +42,18 @@ ENDS: Final = {
 _PRIORITIES: Final = ("must", "should", "could", "wont", "won't")
 """Comes first, in this order; other priorities follow by name."""
 _HOLDERS: Final = ("from_id", "to_id"), ("to_id", "from_id")
+_STATE_COLUMNS: Final = f"{', '.join(ASPECTS)}, is_failing"
+_NO_FILE: Final = "''"
+_IS_SHOWN: Final = f"not ({has_status('n.status', RETIRED)}) and not {of_node('n')}"
+_NAMES: Final[Mapping[By, str]] = {
+    "requirement": "n.id",
+    "tag": "unnest(if(len(n.tags) > 0, n.tags, [null]))",
+    "priority": "nullif(n.priority, '')",
+    "component": "c.id",
+    "owner": "nullif(n.owner, '')",
+    "folder": "if(n.path = '', null, coalesce(nullif(regexp_extract(n.path, '(?s)^(.*)/', 1), ''), '.'))",
+}
+"""The names of the groups of a requirement ``n``, none by null."""
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -260,20 +272,6 @@ def read_choices(rows: Rows, at: int | None) -> tuple[list[str], list[str]]:
     )
     tags, priorities = ([name for kind, name in found if kind == wanted] for wanted in (0, 1))
     return tags, priorities
-
-
-_STATE_COLUMNS: Final = f"{', '.join(ASPECTS)}, is_failing"
-_NO_FILE: Final = "''"
-_IS_SHOWN: Final = f"not ({has_status('n.status', RETIRED)}) and not {of_node('n')}"
-_NAMES: Final[Mapping[By, str]] = {
-    "requirement": "n.id",
-    "tag": "unnest(if(len(n.tags) > 0, n.tags, [null]))",
-    "priority": "nullif(n.priority, '')",
-    "component": "c.id",
-    "owner": "nullif(n.owner, '')",
-    "folder": "if(n.path = '', null, coalesce(nullif(regexp_extract(n.path, '(?s)^(.*)/', 1), ''), '.'))",
-}
-"""The names of the groups of a requirement ``n``, none by null."""
 
 
 def _conditions(statement: walk.WalkStatement, asked: Query) -> list[str]:

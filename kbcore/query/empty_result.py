@@ -12,9 +12,9 @@ import msgspec
 from kbcore import ids
 from kbcore.model.graph import OBJECT_FIELDS
 from kbcore.query import conditions
-from kbcore.query.former import called_again, successor
+from kbcore.query.data_names import near_ids, pointer
+from kbcore.query.former_ids import called_again, successor
 from kbcore.query.keys import RESOLVED, Key, key_of
-from kbcore.query.known import near_ids, pointer
 from kbcore.query.paging import PageSource, page
 from kbcore.query.request import Query
 from kbcore.text.escaping import in_quotes

@@ -19,7 +19,7 @@ from kbcore.model.proposals import of_link
 from kbcore.model.schema import EdgeType, Schema
 from kbcore.model.verdict import REQUIREMENT, TEST, Verdict
 from kbcore.query import sql
-from kbcore.query.owning import read_owners
+from kbcore.query.owners import read_owners
 from kbcore.query.subject import COLUMNS, WIDTH, Subject, subject_of
 from kbcore.query.verdicts import FailingTest, failing_tests, verdicts_of
 from kbcore.query.walk import Path, PathStep, walked_json

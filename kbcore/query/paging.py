@@ -10,7 +10,7 @@ import msgspec
 from kbcore.errors import InvalidQuery, NotFound
 from kbcore.model.graph import Link, Node, SyncedFile
 from kbcore.query import sql, walk
-from kbcore.query.known import near_ids
+from kbcore.query.data_names import near_ids
 from kbcore.query.request import Query
 from kbcore.query.text.results import TextMatch
 from kbcore.text import cursor as cursors

@@ -19,9 +19,9 @@ from kbcore.model.graph import OBJECT_FIELDS, OTHER_NAMES
 from kbcore.model.schema import HIDDEN, Schema, is_hidden_id
 from kbcore.model.values import text_problem
 from kbcore.query.conditions import ALLOWED, AnyOf, Condition
+from kbcore.query.data_names import NO_FILES, DataNames, OwnedFiles
 from kbcore.query.keys import EDGE, MEMBERS, Key, KeyKind, field_names, field_of, is_path_key, key_names, key_of
-from kbcore.query.known import NO_FILES, DataNames, OwnedFiles
-from kbcore.query.meaning import is_relative_time, number_of, path_of, span_of
+from kbcore.query.where_values import is_relative_time, number_of, path_of, span_of
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import glob_fault
 from kbcore.text.suggest import did_you_mean, is_it, near_ones, nearest

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.query import comparing, walk
+from kbcore.query import condition_sql, walk
 from kbcore.query.keys import RESOLVED, key_of
 from kbcore.query.request import Pattern, Query
 from kbcore.view.as_of import as_of
@@ -194,7 +194,7 @@ def filters(statement: walk.WalkStatement, query: Query) -> list[str]:
         found.append(f"n.status = {statement.bind(query.status)}")
     found += [f"list_contains(n.tags, {statement.bind(tag)})" for tag in query.tags]
     owned = _owned(statement, query)
-    found += [comparing.holds(statement, any_of, is_edge=query.is_edge, owned=owned) for any_of in query.where]
+    found += [condition_sql.holds(statement, any_of, is_edge=query.is_edge, owned=owned) for any_of in query.where]
     if query.path:
         bound = f"{statement.bind(list(query.paths))}::varchar[]"
         found.append(f"list_has_any(n.files, {bound})" if query.is_edge else is_of_files(bound))
@@ -240,7 +240,7 @@ def _order(statement: _Statement, query: Query) -> list[Term]:
         key = key_of(query.sort.removeprefix("-"), is_edge=query.is_edge)
         assert key is not None, "the query was not checked"  # noqa: S101
         is_descending = query.sort.startswith("-")
-        terms = [Term(expression, is_descending) for expression in comparing.sortable(statement, key)]
+        terms = [Term(expression, is_descending) for expression in condition_sql.sortable(statement, key)]
         return terms if key.column == "id" else [*terms, tie]
     if query.is_edge:
         return [Term("n.from_id"), Term("n.type"), Term("n.to_id"), tie]

@@ -16,12 +16,12 @@ import msgspec
 
 from kbcore.errors import InvalidConfig
 from kbcore.errors.remedies import kb
-from kbcore.errors.secrets import mask_fields, masked
 from kbcore.model.graph import UNKNOWN_STATUS, Node
 from kbcore.model.rule_settings import Suppression
 from kbcore.rules import CheckReport, Violation, unresolved_reference
 from kbcore.rules.elsewhere import KnownReferences
 from kbcore.rules.registry import RULES, is_ok
+from kbcore.secrets import mask_fields, masked
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import matches
 from kbcore.text.suggest import did_you_mean

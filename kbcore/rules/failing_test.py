@@ -29,6 +29,9 @@ from node n join link l on l.to_id = n.id and l.is_resolved and l.type = '{VERIF
 join node r on r.id = l.from_id and r.type = '{REQUIREMENT}' and not {has_status("r.status", RETIRED)}
 where n.type = '{TEST}' and {IS_FAILING} order by 1, 3
 """  # noqa: S608 - constants
+_HINT: Final = (
+    f"Correct what the test shows, or the test; run it, and {kb('results', 'FILE', lead='run')} with the new report."
+)
 
 
 def _run(context: RuleContext) -> list[Finding]:
@@ -63,10 +66,6 @@ def _findings(rows: Iterable[tuple[str, str, str, Verdict | None]]) -> list[Find
             found.append(Finding(id_, message, _HINT, path, frozenset({test}), values=(VERIFIED_BY, test)))
     return found
 
-
-_HINT: Final = (
-    f"Correct what the test shows, or the test; run it, and {kb('results', 'FILE', lead='run')} with the new report."
-)
 
 RULE: Final = Rule(
     "failing-test",

@@ -15,7 +15,7 @@ from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, ElementChange
 from kbcore.model.statuses import RETIRED, is_status
 from kbcore.rules.elsewhere import KnownReferences
-from kbcore.rules.stale_edges import StaleEdge
+from kbcore.rules.suspect_edges import SuspectEdge
 from kbcore.view.tables import Likeness, files_of, needs_no_end
 
 COLUMNS: Final = ("id", "type", "kind", "from_id", "to_id", "files", "is_resolved", "version")
@@ -81,7 +81,7 @@ class Look(msgspec.Struct, frozen=True):
     side: Side
     changes: Changes
     schema: Schema
-    suspect: Callable[[], list[StaleEdge]]
+    suspect: Callable[[], list[SuspectEdge]]
     has_or_had_edges: Callable[[], bool]
     elsewhere: KnownReferences | None = None
     """The known references of other repositories, None where the repository belongs to no fleet."""

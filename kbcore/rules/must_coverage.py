@@ -13,6 +13,10 @@ from kbcore.rules.look_ups import Look, is_retired, text_of
 from kbcore.rules.rule import Finding, Rule, RuleContext
 
 _NEEDED: Final = (("specified_by", "scenario", "specified"), ("verified_by", "test", "verified"))
+_STATED: Final = f"""
+select from_id, type, to_id from link
+where not is_resolved and type in ({", ".join(f"'{edge}'" for edge, _, _ in _NEEDED)})
+"""  # noqa: S608 - no text from outside
 
 
 def _is_covered(edge: str, aspect: str) -> str:
@@ -25,12 +29,6 @@ _SQL: Final = f"""
 select n.id, n.path, {", ".join(_is_covered(edge, aspect) for edge, _, aspect in _NEEDED)}
 from node n
 where n.type = 'req' and lower(n.priority) = 'must' and not {has_status("n.status", RETIRED)}
-"""  # noqa: S608 - no text from outside
-
-
-_STATED: Final = f"""
-select from_id, type, to_id from link
-where not is_resolved and type in ({", ".join(f"'{edge}'" for edge, _, _ in _NEEDED)})
 """  # noqa: S608 - no text from outside
 
 

@@ -14,7 +14,6 @@ import msgspec
 from kbcore import progress
 from kbcore.errors import KBError, NotFound, Problem, ViewDamaged
 from kbcore.errors.remedies import for_shell
-from kbcore.errors.secrets import mask_fields, masked
 from kbcore.process.system_limits import exhausted
 from kbcore.rules import (
     acyclic,
@@ -42,6 +41,7 @@ from kbcore.rules import (
 )
 from kbcore.rules.look_ups import Look
 from kbcore.rules.rule import Finding, NotApplicable, OtherSide, Rule, RuleContext, Severity, in_order
+from kbcore.secrets import mask_fields, masked
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 

@@ -11,15 +11,16 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors.remedies import kb
-from kbcore.errors.secrets import MARKS, Secret, secrets_in
 from kbcore.model.graph import SECRET_VALUE, NoteOnFile
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
+from kbcore.secrets import MARKS, Secret, secrets_in
 
 _OBJECTS: Final = ("attributes", "metadata")
 _NODE_TEXTS: Final = ("id", "name", "title", "status", "source", "owner", "priority", "severity", "text_ref")
 _NODE_LISTS: Final = ("tags", "links")
 _ENDS: Final = ("from_id", "to_id")
 _LINK_TEXTS: Final = ("kind", *_ENDS, "created_by", "source")
+_NOTED: Final = f"select path, problems from source where problems::varchar like '%\"{SECRET_VALUE}\"%'"  # noqa: S608 - a constant
 
 
 def _asked(table: str, names: str, texts: tuple[str, ...], lists: tuple[str, ...] = ()) -> str:
@@ -33,7 +34,6 @@ def _asked(table: str, names: str, texts: tuple[str, ...], lists: tuple[str, ...
 
 _NODES: Final = _asked("node", "id, path", _NODE_TEXTS, _NODE_LISTS)
 _LINKS: Final = _asked("link", "from_id, type, to_id, files, is_resolved", _LINK_TEXTS)
-_NOTED: Final = f"select path, problems from source where problems::varchar like '%\"{SECRET_VALUE}\"%'"  # noqa: S608 - a constant
 _object = msgspec.json.Decoder(dict[str, Any])
 _notes = msgspec.json.Decoder(tuple[NoteOnFile, ...])
 

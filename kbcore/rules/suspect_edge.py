@@ -7,7 +7,7 @@ from typing import Final
 from kbcore.errors.remedies import kb, shell
 from kbcore.rules.look_ups import Look
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_name, first_file, quoted
-from kbcore.rules.stale_edges import StaleEdge, stale_edges
+from kbcore.rules.suspect_edges import SuspectEdge, suspect_edges
 
 _SUPPOSED: Final = "select seq from record where sum = '' and written_at is not null"
 """Seqs without a record: what is only supposed, as in ``kb check --staged``."""
@@ -15,7 +15,7 @@ _PATHS: Final = "select id, path from node where list_contains($1, id)"
 
 
 def _run(context: RuleContext) -> list[Finding]:
-    found = stale_edges(context.near, ends=context.ids)
+    found = suspect_edges(context.near, ends=context.ids)
     supposed = {seq for (seq,) in context.rows(_SUPPOSED, [])} if found else set[int]()
     pending = sorted({one.to_id for one in found if one.changed_seq in supposed})
     paths: dict[str, str] = dict(context.near(_PATHS, [pending])) if pending else {}
@@ -26,7 +26,7 @@ def _look(look: Look) -> list[Finding]:
     return [_finding(one) for one in look.suspect()]
 
 
-def _finding(one: StaleEdge, pending: str | None = None) -> Finding:
+def _finding(one: SuspectEdge, pending: str | None = None) -> Finding:
     """Return the finding for an edge; ``pending`` is the file of the end that changed, where no record has that yet."""
     source = first_file(one.files)
     changed = f" at seq {one.changed_seq}" if one.confirmed_seq < one.changed_seq and pending is None else ""
@@ -50,11 +50,11 @@ def _finding(one: StaleEdge, pending: str | None = None) -> Finding:
     return Finding(one.from_id, message, hint, source, frozenset({one.to_id}), values=(name, one.to_id))
 
 
-def _code_of(one: StaleEdge) -> str:
+def _code_of(one: SuspectEdge) -> str:
     return f"`git log -p -- {quoted(one.code_path)}`"
 
 
-def _where(one: StaleEdge, pending: str | None) -> str:
+def _where(one: SuspectEdge, pending: str | None) -> str:
     """Return the commands that show how the target changed."""
     if pending is not None:
         shown = f"`git diff HEAD -- {quoted(pending)}`" if pending else kb("show", one.to_id)

@@ -8,10 +8,10 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from kbcore import limits
-from kbcore.errors.secrets import secret_in
 from kbcore.extract.changes import change_secrets, may_hold_secret, parts_of
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Claim
+from kbcore.secrets import secret_in
 from kbcore.share.private_origins import place_of
 from kbcore.text.escaping import has_unsafe
 

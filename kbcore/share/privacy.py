@@ -7,7 +7,6 @@ never taken for a permission.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -19,6 +18,7 @@ from kbcore.share.private_origins import WrittenChange, private_origins
 from kbcore.store.kb_folder import KB
 from kbcore.store.settings_files import CONFIG
 from kbcore.store.workspace import Workspace
+from kbcore.text.globs import names_any
 from kbcore.view.claim_index import HeldChange
 
 Privacy = Literal["private_actor", "private_type", "private_when_written", "private_restored", "private_origin"]
@@ -75,11 +75,11 @@ def _private_by_settings(
 
 def _private_by(change: Change, settings: ShareSettings, types: _Types) -> Reason | None:
     """Return the reason why a change is private by some settings, None where it is not."""
-    if not _matches(change.actor, settings.actors):
+    if not names_any(settings.actors, change.actor):
         return "private_actor", change.actor
     if settings.types != DEFAULT.share.types:
         for key in sorted(ids_in(change)):
-            if not all(_matches(one, settings.types) for one in types(change, key)):
+            if not all(names_any(settings.types, one) for one in types(change, key)):
                 return "private_type", key
     return None
 
@@ -146,10 +146,6 @@ def _private_by_origin(
         documented = [node.id for node in nodes if node.owners]
         found = private_origins(others, private, [*committed, *once_committed], documented)
     return {key: (one.kind, one.place) for key, one in found.items()}
-
-
-def _matches(text: str, globs: Collection[str]) -> bool:
-    return any(fnmatchcase(text, glob) for glob in globs)
 
 
 def _stated_types(change: Change) -> dict[str, str]:

@@ -13,12 +13,12 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors.remedies import by_front_end, kb
-from kbcore.errors.secrets import masked
 from kbcore.extract.changes import FOLDER
 from kbcore.git import revisions
 from kbcore.model.claims.change import Change, Claim, Create, EntityRef, fields_redacted
 from kbcore.model.claims.subjects import entities_in
 from kbcore.model.redaction.changes import without
+from kbcore.secrets import masked
 from kbcore.share.faults import FAULTS
 from kbcore.share.unshared import find_unshared, find_withdrawn
 from kbcore.share.worktree_changes import changes_in, content_of

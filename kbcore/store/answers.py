@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kbcore.errors.remedies import for_shell
-from kbcore.errors.secrets import mask_fields
 from kbcore.model.renames import joined
 from kbcore.model.state import Changes, Draft, ElementChange
+from kbcore.secrets import mask_fields
 from kbcore.view.tables import WHOLE
 
 if TYPE_CHECKING:

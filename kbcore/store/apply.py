@@ -18,9 +18,9 @@ from kbcore.model.graph import Node, nested
 from kbcore.model.record import IMPORT
 from kbcore.model.schema import ORDER, TASK, Schema
 from kbcore.model.state import Draft, ElementChange, Stamp, State, StateReads
-from kbcore.query.former import successors
-from kbcore.query.known import nearest_id as nearest_known
-from kbcore.rules.stale_edges import stale_edges
+from kbcore.query.data_names import nearest_id as nearest_known
+from kbcore.query.former_ids import successors
+from kbcore.rules.suspect_edges import suspect_edges
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
 from kbcore.store.history.authorship import other_setters
@@ -52,6 +52,15 @@ AnyEdge = TypeVar("AnyEdge", EdgeWrite, EdgeDelete)
 
 Noting = Callable[[Draft], object]
 """Is given each plan; the last is the one that is carried out."""
+_USERS: Final = {
+    TYPE: """select id, count(*) over () from node
+where type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
+    PREDICATE: """select from_id || ' ' || type || ' ' || to_id, count(*) over () from link
+where is_resolved and type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
+}
+_LAST_TASK: Final = """
+select max(try_cast(json_extract_string(attributes, '$.' || $2) as double)) from node where type = $1
+"""
 
 
 def _not_noted(_: Draft) -> None:
@@ -61,17 +70,6 @@ def _not_noted(_: Draft) -> None:
 class _InUse(Exception):
     """The allocated id in the argument names an entity by now."""
 
-
-_USERS: Final = {
-    TYPE: """select id, count(*) over () from node
-where type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
-    PREDICATE: """select from_id || ' ' || type || ' ' || to_id, count(*) over () from link
-where is_resolved and type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
-}
-
-_LAST_TASK: Final = """
-select max(try_cast(json_extract_string(attributes, '$.' || $2) as double)) from node where type = $1
-"""
 
 Reading = Callable[[Callable[[View], Any]], Any]
 """Returns what a function returns of a view of the branch with what its files say."""
@@ -298,7 +296,7 @@ def planner(
                 suggest=lambda word: nearest_id(view, word),
                 secrets=level,
                 pruned=view.basis.history_from,
-                suspect=lambda ids: {one.id: one.changed_seq for one in stale_edges(view.rows, ids)},
+                suspect=lambda ids: {one.id: one.changed_seq for one in suspect_edges(view.rows, ids)},
                 sources=view.sources,
                 called=called,
                 users=partial(users, view),

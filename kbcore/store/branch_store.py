@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from kbcore.view.text_index_cache import BranchTexts
 
 T = TypeVar("T")
+GIT_ASKED: Final = 10
+"""Attempts to ask git which branch is checked out, because its refs changed before the branch was locked."""
 
 
 def _no_commit() -> str:
@@ -50,9 +52,6 @@ Publishing = Literal["at_once", "late", "in_background"]
 """The time at which a view with a long tail is published: before the answer; after it, when ``publish_when_due`` is
 called, or before the next reading (a command that reads again needs the rows in tables anyway); or after it in another
 thread, which calls ``publish_from_new_view``."""
-
-GIT_ASKED: Final = 10
-"""Attempts to ask git which branch is checked out, because its refs changed before the branch was locked."""
 
 
 class BranchStore:
@@ -213,7 +212,7 @@ class BranchStore:
 
     def record_at(self, view: View, seq: int) -> Record | None:
         """Return the record at a seq as it is in the journal; None when its line was pruned."""
-        return replay.record_at(self._parts.fs, self.directory, view.records, seq)
+        return replay.record_at(self._parts.fs, self.directory, view.past.records, seq)
 
     def commit(
         self,

@@ -316,7 +316,7 @@ def find_duplicate(fs: Fs, directory: Path, view: View, request: Request, branch
     if known is None:
         return None
     seq, digest = known
-    first = replay.record_at(fs, directory, view.records, seq)
+    first = replay.record_at(fs, directory, view.past.records, seq)
     if request.digest and not digest and (first is None or first.redacted):
         raise ContentRedacted(
             f"The changeset {request.changeset_id!r} took effect at seq {seq}, and its record was redacted since: "

@@ -21,7 +21,7 @@ from kbcore.model.read_set import needs
 from kbcore.model.record import DML, DropNode, Operation, PutNode, StateLink
 from kbcore.model.schema import HIDDEN
 from kbcore.model.state import Draft, Stamp
-from kbcore.rules.stale_edges import stale_edges
+from kbcore.rules.suspect_edges import suspect_edges
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Planner
 from kbcore.text.escaping import in_quotes
@@ -80,7 +80,7 @@ def _refuse_confirmation(view: View, proposals: Proposals) -> None:
         for op in proposals.ops
         if type(op) is StateLink and op.base and any(map(is_proposed_mark, op.set))
     }
-    for one in stale_edges(view.rows, [*written]) if written else ():
+    for one in suspect_edges(view.rows, [*written]) if written else ():
         raise _not_proposable(written[one.id], "is suspect, and would be confirmed")
 
 

@@ -181,7 +181,7 @@ def _with_writers(view: View, found: Sequence[Proposal], elements: Mapping[str, 
     marked = {key: Overwritten(key, elements[key], names) for key, names in fields.items()}
     setters = other_setters(view, _NOBODY, marked) if marked else {}
     seqs = {by.seq for each in setters.values() for by in each.values()}
-    rows = view.records(seqs, ("seq", "session", "source", "written_at")) if seqs else []
+    rows = view.past.records(seqs, ("seq", "session", "source", "written_at")) if seqs else []
     records = {row[0]: row[1:] for row in rows}
     known = []
     for one in found:

@@ -21,9 +21,9 @@ from kbcore.model.schema import Schema
 from kbcore.store.kb_folder import KB
 from kbcore.store.settings_files import CONFIG
 from kbcore.store.workspace import Workspace
-from kbcore.sync import scan as scanning
+from kbcore.sync import wanted_files
 from kbcore.sync.change_sources import CHANGE_SETTINGS
-from kbcore.sync.scan import ActiveExtractor
+from kbcore.sync.wanted_files import ActiveExtractor
 
 if TYPE_CHECKING:
     from kbcore.view.view import View  # it imports duckdb, and who only asks for what is wanted needs none
@@ -105,7 +105,7 @@ def _active(
     names: dict[str, Any] = {EDGE_NAMES: sorted(schema.edges), **({DEFAULTS: list(defaults)} if defaults else {})}
     listed: list[tuple[Extractor, Mapping[str, Any]]] = [(sources.EXTRACTOR, entry) for entry in entries]
     listed += [(extractor, _settings_of(extractor, usable, settings)) for extractor in usable.values()]
-    wants = scanning.wanted(listed, names, meaning)
+    wants = wanted_files.wanted(listed, names, meaning)
     wants += [of_change_files()]
     _LATEST[:] = (
         [] if any(want.fault for want in wants) else [_Latest(usable, settings, entries, defaults, schema, wants)]
@@ -124,7 +124,7 @@ def _settings_of(
 
 def of_change_files() -> ActiveExtractor:
     """Return the extractor of change files, which has no settings, and reads them the same whatever the schema is."""
-    return scanning.wanted([(changes.EXTRACTOR, {})], CHANGE_SETTINGS, b"")[0]
+    return wanted_files.wanted([(changes.EXTRACTOR, {})], CHANGE_SETTINGS, b"")[0]
 
 
 def settings_missing(workspace: Workspace) -> list[Problem]:
@@ -144,4 +144,4 @@ def as_defined(wants: Sequence[ActiveExtractor], view: View) -> tuple[ActiveExtr
         return tuple(wants)
     names = {one.name for one in own if one.type == PREDICATE}
     meaning = msgspec.json.encode([(one.type, one.name, one.attributes.get("acyclic") is True) for one in own])
-    return tuple(scanning.knowing(want, {EDGE_NAMES: names}, meaning) for want in wants)
+    return tuple(wanted_files.knowing(want, {EDGE_NAMES: names}, meaning) for want in wants)

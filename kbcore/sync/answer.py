@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors.remedies import for_shell
-from kbcore.errors.secrets import masked
+from kbcore.secrets import masked
 from kbcore.store.answers import Outcome
 from kbcore.sync.paths import is_named
 from kbcore.text.globs import parents

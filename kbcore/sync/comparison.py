@@ -19,7 +19,7 @@ from kbcore.model.read_set import NOTHING, ReadSet
 from kbcore.model.schema import Schema, is_hidden
 from kbcore.model.state import Changes, Stamp, State, StateReads
 from kbcore.process import interrupting
-from kbcore.query.former import successors
+from kbcore.query.former_ids import successors
 from kbcore.sync.begun_renames import BegunRename
 from kbcore.sync.difference import (
     Difference,

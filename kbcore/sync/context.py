@@ -16,8 +16,8 @@ from kbcore.git.uncommitted import FileChange, LineRange, uncommitted
 from kbcore.query.context.facts import Fact, Tie, first_sentence
 from kbcore.query.context.fitting import RETIRED_COUNT, fit, ranked
 from kbcore.query.context.gathering import about_files, tied_to
-from kbcore.query.former import called
-from kbcore.query.known import known_paths, nearest_id
+from kbcore.query.data_names import known_paths, nearest_id
+from kbcore.query.former_ids import called
 from kbcore.store.workspace import Workspace
 from kbcore.sync.searching import documents
 from kbcore.sync.symbol_at import at_path, components_around, entities_of, lines_of_file, near_paths, place_in

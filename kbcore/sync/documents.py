@@ -23,17 +23,8 @@ from kbcore.sync.active_extractors import as_defined, wanted
 from kbcore.sync.blob_hash_cache import BlobSums
 from kbcore.sync.comparison import Dates, FileSources, compare, no_dates
 from kbcore.sync.pending import recorded_files
-from kbcore.sync.scan import (
-    ActiveExtractor,
-    FoundFile,
-    GlobRule,
-    content_of,
-    globs_of,
-    held,
-    misnamed,
-    rules_of,
-    unread,
-)
+from kbcore.sync.scan import FoundFile, content_of, misnamed, unread
+from kbcore.sync.wanted_files import ActiveExtractor, GlobRule, globs_of, held, rules_of
 from kbcore.text.problems import FileProblem
 from kbcore.view.view import View
 
@@ -44,6 +35,10 @@ _ACTOR: Final = "kb"
 
 Marks = Mapping[str, tuple[str, str]]
 """The recorded hash and extractor's mark of each file of a state."""
+_GONE: Final = blobs.Blob("100644", "")
+NOWHERE: Final = FileProblem(
+    0, "unreadable", "It is a link that points to no file of the commit.", "Commit the file that it points to."
+)
 
 
 class Differing(msgspec.Struct, frozen=True):
@@ -211,9 +206,3 @@ def content_name(path: str, tree: Tree, text_of: TextOf) -> str | None:
     """Return the name of the content at a path, by way of links within the tree; None when they lead nowhere."""
     blob = tree.get(followed(path, tree, text_of) or "")
     return None if blob is None or blob.mode == blobs.SUBMODULE else blob.id
-
-
-_GONE: Final = blobs.Blob("100644", "")
-NOWHERE: Final = FileProblem(
-    0, "unreadable", "It is a link that points to no file of the commit.", "Commit the file that it points to."
-)

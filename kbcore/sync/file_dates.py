@@ -25,8 +25,8 @@ from kbcore.git import revisions
 from kbcore.git.file_dates import DateChanges, DocumentDates, FileDates, read_date_changes
 from kbcore.storage import files
 from kbcore.store.workspace import Workspace
-from kbcore.sync.scan import ActiveExtractor
 from kbcore.sync.stamps import write_cached
+from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.text.globs import fixed_part
 
 _LINES: Final = "file-dates.jsonl"

@@ -28,9 +28,10 @@ from kbcore.storage import files
 from kbcore.store import branches
 from kbcore.store.workspace import Workspace
 from kbcore.sync.active_extractors import wanted
-from kbcore.sync.scan import ActiveExtractor, FoundFile, ScanState, content_of, read_facts, scan
+from kbcore.sync.scan import FoundFile, ScanState, content_of, read_facts, scan
 from kbcore.sync.stamps import path_of, read_stamps, write_cached
 from kbcore.sync.tree_documents import TreeDocuments, TreeSettings, is_setting
+from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.text.wording import pluralize
 from kbcore.view import numbering
 

@@ -24,8 +24,9 @@ from kbcore.store.workspace import Workspace
 from kbcore.sync.active_extractors import SETTINGS, wanted
 from kbcore.sync.answer import SyncAnswer
 from kbcore.sync.checkout import Checkout, settled
-from kbcore.sync.scan import ActiveExtractor, Scan, candidates, walk_of
+from kbcore.sync.scan import Scan, candidates, walk_of
 from kbcore.sync.stamps import path_of, write_cached
+from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.text.globs import fixed_part, parents
 
 MANY_FILES: Final = 5_000

@@ -30,8 +30,9 @@ from kbcore.store.workspace import Workspace
 from kbcore.sync import noop_cache
 from kbcore.sync.active_extractors import as_defined, wanted
 from kbcore.sync.checkout import settled
-from kbcore.sync.scan import ActiveExtractor, FileStamp
+from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps
+from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.view.pool import Overlay
 from kbcore.view.view import View
 

@@ -27,13 +27,15 @@ from kbcore.ids import path_text
 from kbcore.model.graph import CLIENT, FORMER_IDS, SyncedFile
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
+from kbcore.sync import wanted_files
 from kbcore.sync.active_extractors import SETTINGS, as_defined, for_documents, wanted_and_faults
 from kbcore.sync.answer import globs_line
 from kbcore.sync.begun_renames import BegunRename, read_begun
 from kbcore.sync.difference import RECONSIDERED
 from kbcore.sync.paths import check_known, is_named
-from kbcore.sync.scan import ActiveExtractor, FileStamp, FoundFile, Scan, ScanState
+from kbcore.sync.scan import FileStamp, FoundFile, Scan, ScanState
 from kbcore.sync.walk import SKIPPED_FOLDERS
+from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.sync.workers import Workers
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import glob_set
@@ -137,7 +139,7 @@ def nothing_read(workspace: Workspace) -> str:
     """
     wants, elsewhere = for_documents(workspace), dict[str, list[str]]()
     for path in _paths(workspace.repo.worktree):
-        if scanning.is_wanted(wants, path):
+        if wanted_files.is_wanted(wants, path):
             return ""
         if (kind := posixpath.splitext(path)[1].lower()) in _ELSEWHERE:
             elsewhere.setdefault(kind, []).append(path)
@@ -193,7 +195,7 @@ def find_pending(
     waiting = {path for path, _, _, is_open in rows if is_open or place.rebuild}
     waiting |= _with_former_ids(view) if view else set()
     check_known(place.named, place.root, taken_in)
-    held = scanning.held(place.wants, place.off, taken_in)
+    held = wanted_files.held(place.wants, place.off, taken_in)
     waiting -= held.keys()
     known = ScanState(stamps, taken_in, now_ns, held)
     if place.rebuild:
@@ -248,7 +250,7 @@ def _doubting(
     empty = [one.path for one in found.changed if one.hash == _EMPTY]
     # What no glob means any more is gone for good, and may well be there; what is elsewhere now has moved there.
     new = {one.hash for one in found.changed if one.path not in taken_in}
-    away = [path for path in found.gone if taken_in[path][0] not in new and scanning.is_wanted(place.wants, path)]
+    away = [path for path in found.gone if taken_in[path][0] not in new and wanted_files.is_wanted(place.wants, path)]
     doubted = {path for path in (*empty, *away) if not (believed and is_named(path, believed))}
     changed = tuple(one for one in found.changed if one.path not in doubted)
     gone = tuple(path for path in found.gone if path not in doubted)

@@ -11,63 +11,28 @@ import os
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kbcore import progress
-from kbcore.errors import InvalidConfig, Problem
-from kbcore.extract.changes import EXTRACTOR as CHANGES
 from kbcore.extract.changes import file_kind, is_change_file
-from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile, mark_of
-from kbcore.extract.registry import OWN, missing_package, not_installed, path_rules, run
-from kbcore.extract.sources.extractor import NAME as SOURCES
+from kbcore.extract.facts import Facts, SourceFile
+from kbcore.extract.registry import OWN, run
 from kbcore.git.worktree_content import Unfit, check, read
 from kbcore.ids import is_misspelled, path_text
 from kbcore.process import interrupting
 from kbcore.sync import jobs
 from kbcore.sync.reading import FileContent, FileToRead, read_content, unread_facts
 from kbcore.sync.walk import Entry, FolderWalk, NamedFile
+from kbcore.sync.wanted_files import NOT_READ, ActiveExtractor, GlobRule, first_wanting, globs_of, is_wanted, rules_of
 from kbcore.sync.workers import Workers
-from kbcore.text.globs import FEWER_GLOBS, GlobSet, fixed_part, glob_set, means_endings, parents, too_many_fault
+from kbcore.text.globs import fixed_part, means_endings, parents
 from kbcore.text.problems import FileProblem
 
 _LOOKED_AT: Final = "files looked at"
 _AT_ONCE: Final = 128
 """Files that a worker process reads in one job."""
-
-
-class ActiveExtractor(msgspec.Struct, frozen=True):
-    """An extractor with the settings in force; ``mark`` names it, its version and its settings in a source's row.
-
-    ``fault`` says why it can read no file here: what is known of its files is then kept.
-    """
-
-    extractor: Extractor
-    settings: Mapping[str, Any]
-    globs: tuple[tuple[str, str | None], ...]
-    mark: str
-    fault: Problem | None = None
-
-
-class MissingExtractor:
-    """An extractor that is not there. It reads nothing."""
-
-    version = 0
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def path_rules(self, settings: Mapping[str, Any]) -> Sequence[PathRule]:  # noqa: ARG002 - the protocol's
-        """Return no path: which files it reads is not known."""
-        return ()
-
-    def extract(self, source: SourceFile, settings: Mapping[str, Any]) -> Facts:  # noqa: ARG002 - the protocol's
-        """Return nothing, so that what is known of the file is kept."""
-        return _NOT_READ
-
-
-_NOT_READ: Final = Facts(is_complete=False)
 
 
 class FileStamp(msgspec.Struct, frozen=True, array_like=True):
@@ -126,67 +91,6 @@ class Scan(msgspec.Struct):
         return bool(self.blind) and any(one in self.blind for one in (path, *parents(path)))
 
 
-def wanted(
-    listed: Iterable[tuple[Extractor, Mapping[str, Any]]], extra: Mapping[str, Any], meaning: bytes
-) -> list[ActiveExtractor]:
-    """Return what to look for. ``listed`` has extractors with their settings; ``extra`` is added to those of each.
-
-    ``meaning`` is what the same facts are read by (the schema): when it changes, every file is read again.
-
-    Raises: ``InvalidConfig`` for settings that an extractor cannot use, and for more globs than the limit.
-    """
-    found = []
-    for extractor, settings in listed:
-        own = {**settings, **extra}
-        try:
-            globs = tuple((rule.glob, rule.type) for rule in path_rules(extractor, own))
-        except InvalidConfig as error:
-            broken = next((one for one in error.details if one.code == "broken_extractor"), None)
-            if broken is None:
-                raise
-            found.append(absent(extractor.name, broken, extra))
-            continue
-        fault = missing_package(extractor) if globs else None
-        found.append(ActiveExtractor(extractor, own, globs, mark_of(extractor, own, globs, meaning), fault))
-    excess = too_many_fault([glob for want in found for glob, _ in want.globs])
-    if excess:
-        message = f"Too many paths are set for the extractors: {excess}."
-        problem = Problem("extractors", "too_many_globs", message, FEWER_GLOBS)
-        raise InvalidConfig(message, hint=FEWER_GLOBS, details=[problem], says_first=True)
-    return found
-
-
-def absent(name: str, fault: Problem, extra: Mapping[str, Any]) -> ActiveExtractor:
-    """Return the placeholder of an extractor that cannot be used, for this reason."""
-    return ActiveExtractor(MissingExtractor(name), extra, (), f"{name}/0", fault)
-
-
-def held(
-    wants: Sequence[ActiveExtractor], off: Collection[str], taken_in: Mapping[str, tuple[str, str]]
-) -> dict[str, ActiveExtractor]:
-    """Return the known files whose extractor cannot be used: what is known of them is kept until it can be.
-
-    ``off`` are the extractors that are switched off; ``taken_in`` has the hash and the mark of each known file.
-    """
-    # Without an entry that means them, files of a source are gone.
-    usable = {*off, SOURCES, *(want.extractor.name for want in wants if want.fault is None)}
-    faulty = {want.extractor.name: want for want in wants if want.fault is not None}
-    found: dict[str, ActiveExtractor] = {}
-    for path, (_, mark) in taken_in.items():
-        name = mark.rpartition("/")[0]
-        if name not in usable:
-            want = faulty.get(name) or absent(name, not_installed(name), {})
-            found[path] = msgspec.structs.replace(want, mark=mark)
-    return found
-
-
-def knowing(want: ActiveExtractor, more: Mapping[str, Iterable[str]], meaning: bytes) -> ActiveExtractor:
-    """Return what to look for with more names in lists of its settings, and ``meaning`` by which facts are read too."""
-    settings = {**want.settings, **{key: sorted({*want.settings[key], *names}) for key, names in more.items()}}
-    mark = f"{want.mark}+{hashlib.sha256(meaning).hexdigest()[:12]}"
-    return msgspec.structs.replace(want, settings=settings, mark=mark)
-
-
 Candidate = tuple[str, Entry, ActiveExtractor, str | None]
 """Path, directory entry, extractor and type of a file that an extractor wants."""
 
@@ -239,7 +143,7 @@ def scan(
 def add_unread(result: Scan, wants: Sequence[ActiveExtractor], paths: Iterable[str]) -> None:
     """Add files that were not found and are there all the same: nothing new is known of them."""
     blanks = [found for found in (wanted_at(wants, path) for path in paths) if found]
-    result.files |= {blank.path: _with_facts(blank, "", _NOT_READ) for blank in blanks}
+    result.files |= {blank.path: _with_facts(blank, "", NOT_READ) for blank in blanks}
 
 
 def walk_of(root: Path, wants: Sequence[ActiveExtractor], known: Collection[str] = ()) -> FolderWalk:
@@ -247,11 +151,6 @@ def walk_of(root: Path, wants: Sequence[ActiveExtractor], known: Collection[str]
     starts = {fixed_part(glob) for want in wants for glob, _ in want.globs}
     counted = {fixed_part(glob) for want in wants for glob, _ in want.globs if means_endings(glob)} - {""}
     return FolderWalk(root, known, starts, lambda path: is_wanted(wants, path), counted)
-
-
-def change_files_wanted() -> list[ActiveExtractor]:
-    """Return what reads change files, and nothing else."""
-    return wanted([(CHANGES, {})], {}, b"")
 
 
 def candidates(
@@ -272,38 +171,10 @@ def candidates(
             yield path, entry, rules[number].want, rules[number].type
 
 
-class GlobRule(msgspec.Struct, frozen=True):
-    """The extractor and type of the files of a glob; ``folder`` is where a search for them begins."""
-
-    folder: str
-    glob: str
-    want: ActiveExtractor
-    type: str | None
-
-
-def rules_of(wants: Iterable[ActiveExtractor]) -> list[GlobRule]:
-    """Return the rules in the order in which they are asked, by folder: the first that means a file decides."""
-    rules = [GlobRule(fixed_part(glob), glob, want, kind) for want in wants for glob, kind in want.globs]
-    return sorted(rules, key=lambda rule: rule.folder)
-
-
-def globs_of(rules: Iterable[GlobRule]) -> GlobSet:
-    """Return the globs of some rules, numbered in the same order."""
-    return glob_set(tuple(rule.glob for rule in rules))
-
-
-def is_wanted(wants: Sequence[ActiveExtractor], path: str) -> bool:
-    """Return whether an extractor wants the file at a path, if there is one."""
-    return wanted_at(wants, path) is not None
-
-
 def wanted_at(wants: Sequence[ActiveExtractor], path: str) -> FoundFile | None:
     """Return the file at a path, of which nothing is known yet; None when no extractor wants it."""
-    for want in wants:
-        number = glob_set(tuple(glob for glob, _ in want.globs)).first(path)
-        if number is not None:
-            return FoundFile(path, want, want.globs[number][1], "")
-    return None
+    first = first_wanting(wants, path)
+    return None if first is None else FoundFile(path, *first, "")
 
 
 def misnamed(blank: FoundFile) -> FoundFile:
@@ -425,7 +296,7 @@ class _Looking:
             return
         result.read += bool(content.hash)
         if content.hash and blank.wanted.fault is not None and content.hash != file.known:
-            result.files[path] = _with_facts(blank, "", _NOT_READ)
+            result.files[path] = _with_facts(blank, "", NOT_READ)
             return
         if content.looks is not None:
             stamp = self._known.stamps.get(path)
@@ -447,7 +318,7 @@ def _unchanged(blank: FoundFile, stamp: FileStamp, known: ScanState) -> FoundFil
 def content_of(found: FoundFile, data: bytes | None) -> FoundFile:
     """Return a found file with this content and what it states; None is more than any file may have."""
     if found.wanted.fault is not None:
-        return _with_facts(found, "", _NOT_READ)
+        return _with_facts(found, "", NOT_READ)
     kind = file_kind(found.path)
     if data is None or len(data) > kind.most_bytes:
         return unread(found, FileProblem(0, "unreadable", "It is larger than KB reads.", kind.if_larger))

@@ -24,14 +24,14 @@ from kbcore.extract.sources.profiles import NAMES
 from kbcore.extract.sources.source import texts
 from kbcore.git import worktree_content
 from kbcore.git.worktree_content import Unfit
-from kbcore.query.owning import EntityOwners, owners_of_file
+from kbcore.query.owners import EntityOwners, owners_of_file
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
 from kbcore.sync.active_extractors import for_documents
 from kbcore.sync.code_owners import owners_here
 from kbcore.sync.detecting import check_text, paths_of, reader
-from kbcore.sync.scan import ActiveExtractor
 from kbcore.sync.walk import FolderWalk
+from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import glob_of, matches
 from kbcore.text.suggest import did_you_mean

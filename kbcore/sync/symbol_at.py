@@ -16,9 +16,9 @@ from kbcore.git import worktree_content
 from kbcore.git.worktree_content import Unfit
 from kbcore.model.graph import Node
 from kbcore.query import sql
-from kbcore.query.known import known_paths
-from kbcore.query.meaning import path_of
+from kbcore.query.data_names import known_paths
 from kbcore.query.subject import COLUMNS, Subject, find, subject_of
+from kbcore.query.where_values import path_of
 from kbcore.store.workspace import Workspace
 from kbcore.sync.active_extractors import wanted
 from kbcore.sync.scan import found_at

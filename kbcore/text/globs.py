@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final
 
@@ -362,3 +363,8 @@ def check_number(spot: ConfigNode, globs: list[str]) -> None:
     fault = too_many_fault(globs)
     if fault:
         spot.wrong("too_many_globs", f"The list cannot be used: {fault}.", FEWER_GLOBS)
+
+
+def names_any(globs: Iterable[str], name: str) -> bool:
+    """Tell whether one of these globs means a name that is no path: ``*`` is any text, and letters are as written."""
+    return any(fnmatchcase(name, glob) for glob in globs)

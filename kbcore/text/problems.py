@@ -9,7 +9,7 @@ from typing import Final, Literal, Protocol, TypeVar
 import msgspec
 
 from kbcore import limits
-from kbcore.errors.secrets import mask_fields
+from kbcore.secrets import mask_fields
 from kbcore.text.wording import pluralize
 
 MORE: Final = "more_problems"

@@ -72,6 +72,8 @@ _SIMPLE_NAME: Final = re.compile("([A-Z]+|[A-Z]?[a-z]+)[-_.:@]([0-9]+)")
 """The form of most ids, whose terms are the whole and its two runs."""
 _MOST_PIECES: Final = 100_000
 """The terms of so many pieces are remembered while an index is filled."""
+_TOKEN: Final = str.maketrans({sign: chr(0xE000 + ord(sign)) for sign in f"{_JOINTS}+#"} | dict.fromkeys(_WIDE_JOINTS))
+_TERM: Final = str.maketrans({chr(0xE000 + ord(sign)): sign for sign in f"{_JOINTS}+#"})
 
 
 def read(text: str) -> str:
@@ -190,10 +192,6 @@ def indexed(text: str, terms: _Terms) -> str:
     return " ".join(map(terms.__getitem__, pieces(read(text))))
 
 
-_TOKEN: Final = str.maketrans({sign: chr(0xE000 + ord(sign)) for sign in f"{_JOINTS}+#"} | dict.fromkeys(_WIDE_JOINTS))
-_TERM: Final = str.maketrans({chr(0xE000 + ord(sign)): sign for sign in f"{_JOINTS}+#"})
-
-
 def token(term: str) -> str:
     """Return a term as an index keeps it, which takes all ASCII but letters and digits for separators."""
     return term if term.isalnum() else term.translate(_TOKEN)
@@ -202,3 +200,8 @@ def token(term: str) -> str:
 def term_of(token: str) -> str:
     """Return the term that an index keeps as this."""
     return token if token.isascii() else token.translate(_TERM)
+
+
+def has_digit(term: str) -> bool:
+    """Tell whether a term has a digit of ASCII."""
+    return any(one in "0123456789" for one in term)

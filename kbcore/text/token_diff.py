@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 
 class Stretch(NamedTuple):
@@ -30,3 +31,8 @@ def stretches(
         [Stretch("".join(old[begin:end]), tag == "equal") for tag, begin, end, _, _ in steps],
         [Stretch("".join(new[begin:end]), tag == "equal") for tag, _, _, begin, end in steps],
     )
+
+
+def shared_length(a: Sequence[Any], b: Sequence[Any]) -> int:
+    """Return how many items two sequences begin with alike."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))

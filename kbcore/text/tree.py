@@ -20,6 +20,7 @@ SMALL_CHARS: Final = limits.MAX_TEXT_BYTES // 8
 
 COMMENT_LIKE_TEXT: Final = re.compile(r"[ \t]#[^\s#]")
 """The beginning of a comment in YAML that an author may mean as text: no space follows the sign."""
+DUPLICATE_KEY: Final = "duplicate_key"
 
 
 class TextTree(msgspec.Struct):
@@ -53,9 +54,6 @@ def is_small(text: str) -> bool:
 def mapping(values: dict[str, Any], lines: dict[str, int]) -> TextTree:
     """Return a tree of one level out of keys, their values and their lines."""
     return TextTree(values, {id(values): lines}, [])
-
-
-DUPLICATE_KEY: Final = "duplicate_key"
 
 
 def duplicate_key(key: str, first_line: int, line: int) -> FileProblem:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from kbcore.errors.secrets import masked
+from kbcore.secrets import masked
 from kbcore.text.escaping import in_quotes
 
 _TO_IES: Final = re.compile(r"(?<=[^aeiou])y$")

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kbcore.errors.remedies import EdgeWords, decision, kb
-from kbcore.errors.secrets import masked_in
 from kbcore.model.claims.fold import DELETED, ID
+from kbcore.secrets import masked_in
 from kbcore.text.escaping import json_text
 from kbcore.text.wording import shortened
 

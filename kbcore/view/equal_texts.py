@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from kbcore.model.graph import Node
 from kbcore.model.state import Changes
 from kbcore.view.tables import AskBase, Likeness
-from kbcore.view.tail import Tail
 
 
 class _Places(NamedTuple):
@@ -83,7 +82,7 @@ class EqualTexts:
         for likeness, known in self._later.items():
             _note(known, likeness, (change.after for change in changes.nodes))
 
-    def rebase(self, _tail: Tail) -> None:
+    def rebase(self) -> None:
         """Forget everything: there is another base, and no tail."""
         self._places.clear()
         self._later.clear()

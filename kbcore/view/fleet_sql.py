@@ -24,6 +24,26 @@ _OWN: Final = "repo, branch"
 _SCHEMA: Final = "part"
 """The schema of the tables that relations are made of: both have a table `record`."""
 _PART: Final[Columns] = {"path": "VARCHAR", "repo": "VARCHAR", "branch": "VARCHAR", "is_last": "BOOLEAN"}
+_ASKED: Final[Columns] = {"repo": "VARCHAR", "branch": "VARCHAR", "schema": "BIGINT"}
+_MEANT: Final[Columns] = {
+    "schema": "BIGINT",
+    "from_type": "VARCHAR",
+    "to_type": "VARCHAR",
+    "type": "VARCHAR",
+    "kind": "VARCHAR",
+    "is_reversed": "BOOLEAN",
+}
+"""The edge that a link without a type means, by the schema and by the types of what it leads from and to.
+
+Where several or none fit, there is no row: then it is ``_USUAL``.
+"""
+_USUAL: Final = dict(zip(("type", "kind"), CORE.bare_edge("", ""), strict=False))
+_IS_MEANT: Final = """left join asked a on e.type = '' and a.repo = e.repo and a.branch = e.branch
+  left join meant m on m.schema = a.schema and m.from_type = f.type and m.to_type = t.type"""
+_PROPOSED: Final = f"""
+create view proposed as select {_OWN}, id from {_SCHEMA}.node n where {ANY} and {of_node("n")}
+"""
+"""Entities that nobody has accepted."""
 
 
 def _other(end: str) -> str:
@@ -46,20 +66,6 @@ select repo, branch, type, kind, coalesce({_other("from_id")}, repo) as from_rep
   coalesce({_own_id("to_id")}, to_id) as to_id, files, {ANY} and {OF_LINK} as is_proposed
 from {_SCHEMA}.link where not is_resolved and not {MAY_LACK_AN_END}
 """
-_ASKED: Final[Columns] = {"repo": "VARCHAR", "branch": "VARCHAR", "schema": "BIGINT"}
-_MEANT: Final[Columns] = {
-    "schema": "BIGINT",
-    "from_type": "VARCHAR",
-    "to_type": "VARCHAR",
-    "type": "VARCHAR",
-    "kind": "VARCHAR",
-    "is_reversed": "BOOLEAN",
-}
-"""The edge that a link without a type means, by the schema and by the types of what it leads from and to.
-
-Where several or none fit, there is no row: then it is ``_USUAL``.
-"""
-_USUAL: Final = dict(zip(("type", "kind"), CORE.bare_edge("", ""), strict=False))
 
 
 def _decided(name: str) -> str:
@@ -74,8 +80,6 @@ def _directed(name: str) -> str:
     return f"case when m.is_reversed then e.{other} else e.{name} end as {name}"
 
 
-_IS_MEANT: Final = """left join asked a on e.type = '' and a.repo = e.repo and a.branch = e.branch
-  left join meant m on m.schema = a.schema and m.from_type = f.type and m.to_type = t.type"""
 _ACROSS: Final = f"""
 create view across as
 with ends as ({_ENDS}), entities as (select repo, id, min(type) as type from {_SCHEMA}.node group by all)
@@ -87,10 +91,6 @@ from ends e left join entities f on f.repo = e.from_repo and f.id = e.from_id
 where e.from_repo <> e.repo or e.to_repo <> e.repo
 """
 """Edges of which an end is in another repository. ``is_resolved``: both ends are there, in any branch that is asked."""
-_PROPOSED: Final = f"""
-create view proposed as select {_OWN}, id from {_SCHEMA}.node n where {ANY} and {of_node("n")}
-"""
-"""Entities that nobody has accepted."""
 
 
 def _in_graph(end: str) -> str:

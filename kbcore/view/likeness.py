@@ -10,6 +10,9 @@ from typing import Final
 from kbcore.model.graph import Node
 from kbcore.view.tables import Likeness, Rows
 
+IS_PLAIN: Final = r"strlen(title) = length(title) and not regexp_matches(title, '\s\s|[\t\n\f\r]')"
+"""Nearly all titles are, and those are quicker to compare."""
+
 
 def without_zeros(expression: str) -> str:
     """Return the SQL for a text whose numbers have no zeros in front."""
@@ -42,8 +45,6 @@ def words_key(text: str) -> str:
     return re.sub("[ \t\n\f\r]+", " ", small).strip(" ")
 
 
-IS_PLAIN: Final = r"strlen(title) = length(title) and not regexp_matches(title, '\s\s|[\t\n\f\r]')"
-"""Nearly all titles are, and those are quicker to compare."""
 TITLE_KEY: Final = f"case when {IS_PLAIN} then lower(trim(title)) else {folded_words('title')} end"
 
 

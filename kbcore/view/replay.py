@@ -24,7 +24,7 @@ from kbcore.storage.journal import Position
 from kbcore.view.record_rows import FoldedRecord, FoldStart, fold
 
 Records = Callable[[Sequence[int], Sequence[str]], list[tuple[Any, ...]]]
-"""Returns columns of the log's rows of records: ``View.records``."""
+"""Returns columns of the log's rows of records: ``PastRows.records``."""
 _PLACE: Final = ("seq", "file", "offset_bytes", "sum")
 
 
@@ -106,7 +106,7 @@ def entries(
 
 
 def record_at(fs: Fs, directory: Path, records: Records, seq: int) -> Record | None:
-    """Return the record at a seq of the journal as ``View.records`` says where it is; None when its line was pruned.
+    """Return the record at a seq of the journal; ``records`` says where it is. None when its line was pruned.
 
     Raises: what reading the journal raises.
     """

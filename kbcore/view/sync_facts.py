@@ -25,7 +25,7 @@ def removed_with_files(view: View, keys: Iterable[str] | None = None) -> dict[st
     file stated anything is none of them: it went with the change that created it.
     """
     wanted = sorted(set(keys or ()))
-    if (keys is not None and not wanted) or not view.seq or view.has_ended_none("node"):
+    if (keys is not None and not wanted) or not view.seq or view.past.is_known_empty("node"):
         return {}
     condition, keyed = among(wanted) if keys is not None else ("is not null", [])
     columns = ", ".join(ELEMENTS["node"][1])
@@ -42,7 +42,10 @@ def removed_with_files(view: View, keys: Iterable[str] | None = None) -> dict[st
 def gone_with_former_ids(view: View) -> list[str]:
     """Return the ids, in order, that no entity has now and that one had which had former ids. No table is loaded."""
     had_former = "contains(attributes, ?)", [_FORMER]
-    had = {id_ for (id_,) in view.past_cells("node", ["id"], had_former, lambda row: _FORMER in row["attributes"])}
+    had = {
+        id_
+        for (id_,) in view.past.superseded_where("node", ["id"], had_former, lambda row: _FORMER in row["attributes"])
+    }
     return sorted(had - {node.id for node in view.nodes(sorted(had))}) if had else []
 
 
@@ -53,12 +56,12 @@ def statuses_by_sync(view: View, keys: Collection[str]) -> frozenset[str]:
     versions: dict[str, list[tuple[int, int, Any]]] = {
         node.id: [(view.seq + 1, node.version, node.fields.get("status"))] for node in view.nodes(sorted(keys))
     }
-    for key, ended, version, status in view.past("node", keys, ("id", "ended", "version", "status")):
+    for key, ended, version, status in view.past.superseded("node", keys, ("id", "ended", "version", "status")):
         versions.setdefault(key, []).append((ended, version, status))
     set_at = {}
     for key, found in versions.items():
         _, _, last = max(found, key=itemgetter(0))
         others = [ended for ended, _, status in found if status != last]
         set_at[key] = max(others) if others else min(version for _, version, _ in found)
-    sources: dict[int, str] = dict(view.records(set_at.values(), ("seq", "source")))
+    sources: dict[int, str] = dict(view.past.records(set_at.values(), ("seq", "source")))
     return frozenset(key for key, seq in set_at.items() if sources.get(seq) == SYNC)

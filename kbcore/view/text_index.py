@@ -26,6 +26,7 @@ from kbcore.errors import ResourceLimit, ViewDamaged, ViewForeign
 from kbcore.process import interrupting
 from kbcore.text import terms
 from kbcore.text.escaping import in_quotes
+from kbcore.text.terms import has_digit
 from kbcore.view import as_of
 from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.text_documents import HAS_OWN_TEXT, Reader, documents_at_hand, gather
@@ -227,7 +228,7 @@ class TextIndex:
         """Return the terms of about the same length that have the first half of a word, or its last one."""
         if self._spelled is None:
             found = [terms.term_of(term) for (term,) in self.rows("select term from vocabulary")]
-            spelled = [term for term in found if not _has_digit(term)]
+            spelled = [term for term in found if not has_digit(term)]
             self._spelled = sorted(spelled), sorted(term[::-1] for term in spelled)
         half = max((len(text) - 1) // 2, 1)
         begin, end = (
@@ -355,7 +356,7 @@ class TextIndex:
             return
         for term in {one for row in taken for text in row[1:] for one in _TOKENS.findall(text.lower())}:
             spelled = terms.term_of(term)
-            is_new = not _has_digit(spelled) and spelled not in _between(self._spelled[0], spelled)
+            is_new = not has_digit(spelled) and spelled not in _between(self._spelled[0], spelled)
             if is_new:
                 insort(self._spelled[0], spelled)
                 insort(self._spelled[1], spelled[::-1])
@@ -478,10 +479,6 @@ def _summed(wanted: Ranking) -> tuple[str, list[Any]]:
 
 def _between(listed: list[str], beginning: str) -> list[str]:
     return listed[bisect_left(listed, beginning) : bisect_left(listed, beginning + _LAST)]
-
-
-def _has_digit(term: str) -> bool:
-    return any(one in "0123456789" for one in term)
 
 
 def members() -> str:

@@ -25,7 +25,7 @@ from kbcore.view.text_index import TextIndex
 from kbcore.view.view import View
 
 if TYPE_CHECKING:
-    from kbcore.view.meanings import BranchMeanings, Meanings
+    from kbcore.view.entity_vectors import BranchMeanings, Meanings
 
 BODIES: Final = ".bodies.duckdb"
 """Beside the folders of the branches, whose names never begin with a dot."""
@@ -87,7 +87,7 @@ class BranchTexts:
 
         Raises: ``embedding.ModelUnusable``.
         """
-        from kbcore.view.meanings import BranchMeanings  # noqa: PLC0415 - most searches need no model
+        from kbcore.view.entity_vectors import BranchMeanings  # noqa: PLC0415 - most searches need no model
 
         if self._meanings is None:
             self._meanings = BranchMeanings(self._files)

@@ -21,26 +21,20 @@ from kbcore.model.record import VOCABULARY, ChangeOperation, Operation, Record
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Stamp, State
 from kbcore.view import base_rows, database
+from kbcore.view.base_lookups import BaseLookups
 from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.branch_definitions import definitions, is_definition
-from kbcore.view.database import among, quoted
+from kbcore.view.database import quoted
 from kbcore.view.equal_texts import EqualTexts
-from kbcore.view.key_filter import CHANGESETS, LINK_ENDS, LINK_IDS, NODE_IDS, KeyFilter
-from kbcore.view.node_lookups import RowCache, SelectedNodes
-from kbcore.view.record_rows import CHUNK_RECORDS, ROW_OF, FoldedRecord, RowBatch, fold
+from kbcore.view.past_rows import PastRows
+from kbcore.view.record_rows import CHUNK_RECORDS, ROW_OF, FoldedRecord, fold
 from kbcore.view.relations import RELATIONS
+from kbcore.view.selected_nodes import SelectedNodes
 from kbcore.view.tables import (
     ALIASES,
     ELEMENTS,
-    LINK,
-    NODE,
-    SOURCE,
-    WHOLE,
     Columns,
     Likeness,
-    link_of,
-    node_of,
-    source_of,
 )
 from kbcore.view.tail import Tail, UnfoldedRecords
 
@@ -77,19 +71,16 @@ class View:
         self._tail = Tail(is_base_empty=not basis.seq, is_own=is_own)
         self._pending = UnfoldedRecords()
         self._is_whole = True
-        self._filter = KeyFilter(self._ask_base)
+        self._base = BaseLookups(self._ask_base)
+        self.past = PastRows(self._tail, self._fold_pending, self.rows, self._ask_base)
         self._alikes = EqualTexts(self._ask_base)
-        self._bad: dict[str, SyncedFile] | None = None
         self._defining = SelectedNodes(
             self._ask_base, "type in (?, ?)", DEFINING, lambda node: node if is_definition(node) else None
         )
         former = """contains(attributes, '"former_ids"')"""
         self._former = SelectedNodes(self._ask_base, former, (), lambda node: former_ids(node) or None)
-        self._read = RowCache()
         self._of_state = (self._alikes, self._defining, self._former)
         """Parts that are updated with each record."""
-        self._of_base = (self._filter, self._alikes, self._read)
-        """Parts about the base alone."""
         self.basis = basis
         self._recorded: BaseStamp | None = None
         """The state of this view before ``mark_unrecorded``."""
@@ -197,8 +188,7 @@ class View:
         if self._pending.changes_nodes(ids):
             self._fold_pending()
         found, rest = self._tail.split("node", ids)
-        rest = self._filter.possible(NODE_IDS, rest)
-        return [*found, *self._read.get(rest, lambda keys: map(node_of, self._rows_of_base("node", NODE, "id", keys)))]
+        return [*found, *self._base.nodes(rest)]
 
     def links(self, ids: Sequence[str]) -> list[Link]:
         """Return the links with these ids, as far as they exist."""
@@ -207,10 +197,8 @@ class View:
     def named(self, names: Sequence[str]) -> list[Node]:
         """Return the nodes that are called by one of these names."""
         self._fold_pending()
-        condition, params = among(names)
-        rows = self._ask_base(f"select {', '.join(NODE)} from base.node where name {condition}", *params)
         later = self._tail.elements["node"]
-        return [*self._tail.named(names), *(node for node in map(node_of, rows) if node.id not in later)]
+        return [*self._tail.named(names), *(node for node in self._base.named(names) if node.id not in later)]
 
     def with_aliases(self, names: Sequence[str]) -> list[tuple[str, Node]]:
         """Return the nodes that have one of these names among their aliases, each with that alias."""
@@ -221,17 +209,15 @@ class View:
         if self._pending.changes_sources(paths):
             self._fold_pending()
         found, rest = self._tail.split("source", paths)
-        return [*found, *map(source_of, self._rows_of_base("source", SOURCE, "path", rest))]
+        return [*found, *self._base.sources(rest)]
 
     def unread(self, paths: Iterable[str]) -> dict[str, SyncedFile]:
         """Return those of these files that could not be read whole, by path; the base is asked once for all of them."""
         self._fold_pending()
-        if self._bad is None:
-            rows = self._ask_base(f"select {', '.join(SOURCE)} from base.source where not is_ok")
-            self._bad = {one.path: one for one in map(source_of, rows)}
         found, rest = self._tail.split("source", paths)
+        in_base = self._base.unread()
         return {one.path: one for one in found if not one.is_ok} | {
-            path: self._bad[path] for path in rest if path in self._bad
+            path: in_base[path] for path in rest if path in in_base
         }
 
     def sources_since(self, seq: int) -> set[str] | None:
@@ -268,64 +254,6 @@ class View:
         rows = self._ask_base(f"select {', '.join(columns)} from base.{table} where {where}", *params)
         after = [ROW_OF[table](element) for element in later.values() if element is not None and is_so(element)]
         return [*(row for row in rows if row[0] not in later), *(tuple(row[name] for name in columns) for row in after)]
-
-    def records(self, seqs: Iterable[int], columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Return columns of what the log has of these records, in no order. A record that it does not have is missing.
-
-        Raises: as ``rows``.
-        """
-        wanted = {*seqs}
-        condition = "seq in (select unnest(?::bigint[]))", [sorted(wanted)]
-        return self._logged("record", columns, condition, lambda batch: batch.records, lambda row: row["seq"] in wanted)
-
-    def past(self, table: str, keys: Iterable[str], columns: Sequence[str], *, since: int = 0) -> list[tuple[Any, ...]]:
-        """Return columns of the superseded rows of the nodes, links or sources with these keys, in no order.
-
-        With ``since`` those of versions from this one on.
-
-        Raises: as ``rows``.
-        """
-        key, wanted = ELEMENTS[table][0], {*keys}
-        condition, params = among(sorted(wanted))
-        where = f"{key} {condition} and version >= ?", [*params, since]
-
-        def is_asked_for(row: Mapping[str, Any]) -> bool:
-            return row[key] in wanted and row["version"] >= since
-
-        return self.past_cells(table, columns, where, is_asked_for)
-
-    def past_cells(
-        self,
-        table: str,
-        columns: Sequence[str],
-        condition: tuple[str, list[Any]],
-        is_so: Callable[[Mapping[str, Any]], bool],
-    ) -> list[tuple[Any, ...]]:
-        """Return columns of the superseded rows of a table for which a condition holds, in no order.
-
-        The condition is given as SQL with its parameters, and as a function of a row. Raises: as ``rows``.
-        """
-        return self._logged(f"{table}_history", columns, condition, lambda batch: batch.ended[table], is_so)
-
-    def _logged(
-        self,
-        table: str,
-        columns: Sequence[str],
-        condition: tuple[str, list[Any]],
-        rows_in: Callable[[RowBatch], Iterable[Mapping[str, Any]]],
-        is_asked_for: Callable[[Mapping[str, Any]], bool],
-    ) -> list[tuple[Any, ...]]:
-        """Return columns of the rows of a table to which rows are only added, for which a condition holds.
-
-        Nothing is loaded for it: as long as no table holds what came after the base, that is looked through here.
-        """
-        self._fold_pending()
-        listed, (where, params) = ", ".join(columns), condition
-        later = self._tail.unloaded
-        if later is None:
-            return self.rows(f"select {listed} from {WHOLE.get(table, table)} where {where}", params)
-        found = self._ask_base(f"select {listed} from base.{table} where {where}", *params)
-        return [*found, *(tuple(row[name] for name in columns) for row in rows_in(later) if is_asked_for(row))]
 
     def definitions(self) -> Mapping[str, Node]:
         """Return the nodes by which the branch defines types and predicates, by id."""
@@ -366,19 +294,7 @@ class View:
     def changeset(self, changeset_id: str) -> tuple[int, str] | None:
         """Return the seq and the digest of a changeset that took effect; None for one that is not known."""
         known = self._tail.changesets.get(changeset_id) or self._pending.changesets.get(changeset_id)
-        if known or not self._filter.possible(CHANGESETS, [changeset_id]):
-            return known
-        rows = self._ask_base("select seq, digest from base.record where changeset_id = ?", changeset_id)
-        return rows[0] if rows else None
-
-    def has_ended_none(self, table: str) -> bool:
-        """Tell whether no element of a table was ever superseded or removed, as far as that is known without SQL.
-
-        It is known of a branch all of whose records came after an empty base and were not yet asked for by SQL.
-        """
-        self._fold_pending()
-        rows = self._tail.all_unloaded
-        return rows is not None and not rows.ended[table]
+        return known or self._base.changeset(changeset_id)
 
     def changes_since(self, seq: int) -> list[Changes] | None:
         """Return what each record after a seq changed, in their order; None when that is not at hand."""
@@ -396,16 +312,14 @@ class View:
             return not seq or digest == self.recorded.sum
         self._fold_pending()
         found = [(sum_,) for at, sum_, _ in self._tail.recent if at == seq]
-        return (found or self.records([seq], ["sum"])) == [(digest,)]
+        return (found or self.past.records([seq], ["sum"])) == [(digest,)]
 
     def stated_by(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the ids of the nodes and of the links of which these files state something."""
         self._fold_pending()
         found = []
-        condition, params = among(paths)
         for table in ("node", "link"):
-            rows = self._ask_base(f"select id from base.{table}_src where src {condition}", *params)
-            ids = {row[0] for row in rows} - self._tail.elements[table].keys()
+            ids = self._base.stated_by(table, paths) - self._tail.elements[table].keys()
             found.append(sorted(ids | self._tail.stated_by(table, paths)))
         return found[0], found[1]
 
@@ -419,30 +333,10 @@ class View:
         return self._folded_links(ids, ends)
 
     def _folded_links(self, ids: Sequence[str], ends: Sequence[str]) -> list[Link]:
-        """Return the same without regard to records that are not folded.
-
-        The base is first asked which there are, because most that a write names are new.
-        """
+        """Return the same without regard to records that are not folded."""
         found, rest = self._tail.split("link", ids)
         links = {link.id: link for link in (*found, *self._tail.touching(ends))}
-        rest, ends = self._filter.possible(LINK_IDS, rest), self._filter.possible(LINK_ENDS, ends)
-        if not ends:
-            return [*links.values(), *map(link_of, self._rows_of_base("link", LINK, "id", rest))]
-        parts, params = [], list[str]()
-        for column, keys in (("id", rest), ("from_id", ends), ("to_id", ends)):
-            if keys:
-                condition, values = among(keys)
-                parts.append(f"select id from base.link where {column} {condition}")
-                params += values
-        there = {row[0] for row in self._ask_base(" union all ".join(parts), *params)}
-        there -= self._tail.elements["link"].keys()
-        return [*links.values(), *map(link_of, self._rows_of_base("link", LINK, "id", sorted(there)))]
-
-    def _rows_of_base(self, table: str, columns: Columns, key: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
-        if not values:
-            return []
-        condition, params = among(values)
-        return self._ask_base(f"select {', '.join(columns)} from base.{table} where {key} {condition}", *params)
+        return [*links.values(), *self._base.links(rest, ends, self._tail.elements["link"])]
 
     def _ask_base(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a statement over the base alone: what waits need not be loaded for it."""
@@ -490,11 +384,11 @@ class View:
             if len(self._pending.entries) >= _MOST_PENDING:
                 self._fold_pending()
             if not self._tail.is_base_empty:
-                self._filter.make_when_due()
+                self._base.filter.make_when_due()
 
     def is_ready(self, seq: int) -> bool:
         """Tell whether ``prepare`` has little to do once this view has taken in the records up to a seq."""
-        is_looked_up = self._tail.is_base_empty or not self._filter.may_be_due
+        is_looked_up = self._tail.is_base_empty or not self._base.filter.may_be_due
         new = seq - self.seq
         return is_looked_up and new < _FEW_RECORDS and new + len(self._pending.entries) < _MOST_PENDING
 
@@ -601,10 +495,9 @@ class View:
         with self._lock, database.explained():
             self._connection.execute("detach base")
             self._connection.execute(f"attach '{quoted(path)}' as base (read_only)")
-            for lookup in self._of_base:
-                lookup.rebase(self._tail)
+            self._base.rebase(self._tail)
+            self._alikes.rebase()
             self._tail.empty(self._connection)
-            self._bad = None
             self.base_seq = self.basis.seq
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kbcore.store.kb_folder import KB
 from kbcore.store.workspace import Workspace
-from kbcore.sync.scan import ActiveExtractor
+from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.watch import inotify
 from kbcore.watch.inotify_coverage import readable
 from kbcore.watch.places import Places, places_of

@@ -9,7 +9,7 @@ from pathlib import Path
 from kbcore.clock import Clock
 from kbcore.store.settings_files import CONFIG, RULES, SCHEMA
 from kbcore.store.workspace import Workspace
-from kbcore.watch.backlog import Backlog
+from kbcore.watch.debounce import Backlog
 
 
 class Settings:

@@ -34,7 +34,7 @@ from kbcore.sync.answer import SyncAnswer
 from kbcore.sync.run import SyncOptions, sync
 from kbcore.text.wording import some_of
 from kbcore.view.view import View
-from kbcore.watch.backlog import Backlog, PendingWork
+from kbcore.watch.debounce import Backlog, PendingWork
 from kbcore.watch.open_errors import OpenErrors
 from kbcore.watch.pauses import Retry
 from kbcore.watch.settings import Settings

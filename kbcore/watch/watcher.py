@@ -22,8 +22,8 @@ from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 from kbcore.sync.active_extractors import wanted
 from kbcore.sync.run import check_worktree
-from kbcore.watch.backlog import Backlog, PendingWork
 from kbcore.watch.checking import Checking
+from kbcore.watch.debounce import Backlog, PendingWork
 from kbcore.watch.events import Following, Listening, Polling, Synced, Tell
 from kbcore.watch.notices import NoNotices, NotedPaths
 from kbcore.watch.open_errors import OpenErrors

@@ -38,6 +38,7 @@ _NEAREST: Final = 5
 _ROWS: Final = 25
 _RECORDS: Final = 10
 _ACTORS: Final = 1_000
+_COUNT: Final = "select count(*) from record where file <> '' and seq > ?"
 
 
 def of_requirement(call: Call, asked: Asked, seq: int, room: int) -> Payload:
@@ -155,7 +156,7 @@ def _check_tag(view: View, tag: str) -> None:
 
 def entity(call: Call, key: str) -> Payload:
     """Return what is known of an entity, briefly. Raises: ``NotFound``, with the ids that are most like it."""
-    from kbcore.query.known import near_ids
+    from kbcore.query.data_names import near_ids
 
     try:
         return _cut(resource_list.RESOURCES["entity"].read(call, key), call)
@@ -177,9 +178,6 @@ def _cut(shown: Payload, call: Call) -> Payload:
     brief |= {"cut": [one["field"] for one in cuts][:_ROWS]} if cuts else {}
     note = of_tools("It is cut: {kb_query} with this id in `ids` and `edges` gives all of it.")
     return fit(brief, [("edges", brief)], ENTITY_CHARS - 100) | {"note": in_tool_words(note, is_dotted=call.is_dotted)}
-
-
-_COUNT: Final = "select count(*) from record where file <> '' and seq > ?"
 
 
 def _query(call: Call, **arguments: Any) -> Payload:

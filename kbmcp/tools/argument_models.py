@@ -43,6 +43,20 @@ _TEXT_OR_TEXTS: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items"
 
 _LIMIT_NOTHING: Final = {"message"}
 Texts = list[str]
+_EXPECTED: Final = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "an object",
+}
+_OF_OTHERS: Final = {
+    "sync": f"{kb('sync', lead='Run')} to record what the files say. ",
+}
+"""The hint for an argument that only another tool has, by its name."""
 
 
 def _without_default(schema: Schema) -> None:
@@ -269,22 +283,6 @@ class HelpArguments(_Model):
 
 
 _SHAPES: Final = {shape.__name__: shape for shape in (_EntityShape, _EdgeShape, _EntityKey, _EdgeKey)}
-
-_EXPECTED: Final = {
-    "string_type": "text",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "dict_type": "an object",
-}
-
-_OF_OTHERS: Final = {
-    "sync": f"{kb('sync', lead='Run')} to record what the files say. ",
-}
-"""The hint for an argument that only another tool has, by its name."""
 
 
 def read(model: type[M], given: Mapping[str, Any]) -> tuple[M | None, list[Problem]]:

@@ -116,7 +116,7 @@ def _meant(call: Call, asked: CheckArguments, view: View, problems: Sequence[Pro
     from kbcore.checks import check_ids, check_rules
     from kbcore.checks.introduced.point import point_of
     from kbcore.checks.targets import files_of_repository, targets_of
-    from kbcore.query.former import called, said
+    from kbcore.query.former_ids import called, said
 
     workspace = call.workspace
     present = called(view, asked.ids)

@@ -213,7 +213,7 @@ def _say_if_empty(call: Call, asked: HistoryRequest, view: View, selection: Reco
 
 def _present(call: Call, view: View, key: str) -> str:
     """Return the id that an entity has now, and say it where that is another one."""
-    from kbcore.query.former import called, said
+    from kbcore.query.former_ids import called, said
 
     found = called(view, [key])
     call.notes.extend(said(found))

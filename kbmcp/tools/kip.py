@@ -154,7 +154,7 @@ def finished(outcome: CallResult) -> types.CallToolResult:
 
 def _failure(outcome: CallResult) -> Payload:
     from kbcore.kip.errors import envelope
-    from kbcore.kip.failures import bug, in_kip
+    from kbcore.kip.kb_errors import bug, in_kip
 
     error = outcome.error
     if isinstance(error, KBError):

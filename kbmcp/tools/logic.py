@@ -109,8 +109,8 @@ def list_files(call: Call) -> Payload:
 
 def _listed_file(roots: Roots, one: ImportedFile) -> Payload:
     """Return a row of the list; ``changed`` and ``problem`` only where the file is not what it was at the import."""
+    from kbcore.logic.parsed_clauses import digest_of_text
     from kbcore.logic.source_files import absolute, read_file
-    from kbcore.logic.workspace import digest_of_text
 
     row: Payload = {"filename": absolute(roots, one.file), "clauseCount": one.clauses, "timestamp": one.added_at}
     try:

@@ -148,7 +148,7 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     """
     from kbcore.query import DataNames, check
     from kbcore.query.conditions import said_times
-    from kbcore.query.former import said, with_present_ids
+    from kbcore.query.former_ids import said, with_present_ids
     from kbcore.store.history.moment import Meant
     from kbcore.store.history.when import span_meant
     from kbcore.sync.active_extractors import faults_of

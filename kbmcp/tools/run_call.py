@@ -25,7 +25,7 @@ from kbcore.process import interrupting
 from kbcore.process.interrupting import CurrentWork, Stopped
 from kbcore.process.system_limits import check_room, exhausted
 from kbmcp.protocol.call_queue import Ticket
-from kbmcp.tools import answers, confirming, hints
+from kbmcp.tools import answers, elicitation, hints
 from kbmcp.tools.answers import Payload
 from kbmcp.tools.call import Client, Report
 from kbmcp.tools.refusals import explain, refused_arguments
@@ -122,7 +122,7 @@ async def run_tool(
         if await client.ask(outcome.error.question):
             outcome = await run(msgspec.structs.replace(client, confirmed=outcome.error.question))
         else:
-            outcome.payload["error"]["hint"] = confirming.NOT_CONFIRMED
+            outcome.payload["error"]["hint"] = elicitation.NOT_CONFIRMED
     takes_advice = tool.toolset == "core" and not arguments.get("context") and client.author is None
     return tool.finish(_advised(service, outcome) if takes_advice else outcome)
 

@@ -11,7 +11,7 @@ from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import some_of
 from kbmcp.tools.answers import Payload, cut_deep
 from kbmcp.tools.call import Call
-from kbmcp.tools.confirming import confirm
+from kbmcp.tools.elicitation import confirm
 from kbmcp.tools.hints import of_tools
 from kbmcp.tools.history_request import HistoryRequest
 from kbmcp.tools.write import answer_of

@@ -17,7 +17,7 @@ from kbcore.text.wording import pluralize
 from kbmcp.tools import argument_models
 from kbmcp.tools.answers import Payload, cut_deep, fit
 from kbmcp.tools.call import Call
-from kbmcp.tools.confirming import confirm
+from kbmcp.tools.elicitation import confirm
 from kbmcp.tools.hints import in_tool_words
 
 if TYPE_CHECKING:

@@ -35,6 +35,17 @@ def _be_a_user(patch: pytest.MonkeyPatch) -> None:
         patch.setenv(name, value)
 
 
+@pytest.fixture
+def home(user, tmp_path) -> Path:
+    """The home folder of a user whose PATH holds this very KB."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    user.setenv("HOME", str(folder))
+    user.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    user.setattr("kbcli.invocation.client_surroundings._platform", lambda: "linux")
+    return folder
+
+
 @pytest.fixture(params=ENGINES)
 def engine(request, user):
     """The variables of a Prolog engine, which ``kb`` uses in this test."""

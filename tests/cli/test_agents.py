@@ -25,17 +25,6 @@ FULL = [name for name, kind in KINDS.items() if kind.has_more]
 WITH_HOOKS = [name for name in FULL if KINDS[name].hooks]
 
 
-@pytest.fixture
-def home(user, tmp_path, root) -> Path:
-    """The home folder of a user whose PATH holds this very KB."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    user.setenv("HOME", str(folder))
-    user.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    user.setattr("kbcli.invocation.client_surroundings._platform", lambda: "linux")
-    return folder
-
-
 def files_in(*folders: Path) -> dict[str, tuple[int, bytes | None]]:
     """Return every file and folder, each with its mode and content, but what git and KB keep for themselves."""
     found = {}

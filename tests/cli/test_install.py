@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -53,15 +52,10 @@ GOLDEN = {
 
 
 @pytest.fixture
-def home(user, tmp_path, root) -> Path:
+def home(home, root) -> Path:
     """The home folder of a user whose PATH holds this very KB, and whose repository has the folder of KB's stores."""
     (root / ".git/kb").mkdir()
-    folder = tmp_path / "home"
-    folder.mkdir()
-    user.setenv("HOME", str(folder))
-    user.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    user.setattr("kbcli.invocation.client_surroundings._platform", lambda: "linux")
-    return folder
+    return home
 
 
 def golden(client: str, scope: str, root: Path) -> str:

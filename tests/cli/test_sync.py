@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.disk.unlistable import refuse_listing
 from tests.support.processes.cli import DOCUMENTS, LOGIN, write
 from tests.support.repository.places import caches_at, stores_at
 from tests.support.repository.repos import add_worktree, commit_files, git, run_git
@@ -322,15 +323,7 @@ def test_status_does_not_count_a_file_that_waits_for_another_as_changed(kb, sync
 
 
 def test_status_keeps_the_content_of_a_folder_that_it_cannot_list(kb, synced, monkeypatch):
-    scandir = os.scandir
-
-    def refusing(path):
-        # Permissions would do, if root did not pass them by.
-        if os.fspath(path).endswith("docs/tests"):
-            raise PermissionError(13, "Permission denied", os.fspath(path))
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refusing)
+    refuse_listing(monkeypatch, "docs/tests")
     found = kb("status", "--json").json["files"]
     assert (found["removed"], found["not_listed"]) == ([], ["docs/tests"])
 

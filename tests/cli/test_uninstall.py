@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import stat
 import sys
@@ -25,16 +24,6 @@ SETTINGS = {
     ".config/opencode/opencode.json": "{}",
     ".cache/other/file": "x",
 }
-
-
-@pytest.fixture
-def home(user, tmp_path) -> Path:
-    folder = tmp_path / "home"
-    folder.mkdir()
-    user.setenv("HOME", str(folder))
-    user.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    user.setattr("kbcli.invocation.client_surroundings._platform", lambda: "linux")
-    return folder
 
 
 def snapshot(*folders: Path) -> dict[str, tuple[str, bytes | str]]:

@@ -11,6 +11,7 @@ import pytest
 from tests.support.crowd.crowd import Crowd, crowded
 from tests.support.effort.scale import SCALE, SEED
 from tests.support.effort.tally import Rows, add, keep, table
+from tests.support.repository.project import Project
 
 LONGEST = (
     "test_guards.py",
@@ -46,6 +47,12 @@ class Tally:
             [f"{len(self.violations)} violations, seed {SEED}", *self.violations[:10]]
         )
         assert self.points >= at_least, f"only {self.points} points were tried"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A new project without records, for the files that have no other one."""
+    return Project(tmp_path / "repo")
 
 
 @pytest.fixture

@@ -56,8 +56,8 @@ def test_a_server_answers_or_leaves_out_every_line_and_lives_on(tally, tmp_path)
             if "Traceback" in str(line) or "internal_error" in str(line):
                 tally.violated("server", line[:300])
             _judge(tally, json.loads(line))
-        if b"Traceback" in server.said:
-            tally.violated("server", server.said[-2000:])
+        if b"Traceback" in server.errors:
+            tally.violated("server", server.errors[-2000:])
     tally.done(at_least=count)
 
 

@@ -42,19 +42,12 @@ State = dict[Key, dict[str, dict[str, Any]]]
 
 def state_of(kip: Kip) -> State:
     """Return what a store holds, as the model would."""
-    shown = kip.shown()
-
-    def key_of(one: dict[str, Any]) -> Key:
-        if "predicate" not in one:
-            return ("node", one["type"], one["name"])
-        return ("link", key_of(shown[one["subject"]]), one["predicate"], key_of(shown[one["object"]]))
-
     return {
-        key_of(one): {
+        key: {
             "attributes": one["attributes"],
-            "metadata": {key: value for key, value in one["metadata"].items() if key not in _STAMPS},
+            "metadata": {name: value for name, value in one["metadata"].items() if name not in _STAMPS},
         }
-        for one in shown.values()
+        for key, one in kip.shown_by_key()
         if one.get("type") not in DEFINING
     }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -55,11 +54,6 @@ from tests.support.processes.advice import spelled_out
 from tests.support.repository.project import AUTHOR, Project, req
 
 __all__ = ["harmed", "models"]
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path / "repo")
 
 
 @pytest.mark.sliced

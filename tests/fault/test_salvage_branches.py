@@ -39,11 +39,6 @@ from tests.support.repository.project import AUTHOR, Project
 from tests.support.repository.repos import git
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path / "repo")
-
-
 @pytest.mark.sliced
 @pytest.mark.fault("D2")
 def test_a_file_that_branches_share_is_salvaged_for_all_of_them(project: Project, tally) -> None:

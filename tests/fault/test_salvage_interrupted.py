@@ -29,11 +29,6 @@ from tests.support.effort.scale import tries
 from tests.support.repository.project import AUTHOR, Project
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path / "repo")
-
-
 def prepared(root: Path) -> tuple[Project, Path, Path]:
     """Return a damaged store, its directory, and a copy of that."""
     project = Project(root / "repo")

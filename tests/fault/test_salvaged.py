@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -48,11 +47,6 @@ from tests.support.repository.project import AUTHOR, Project
 from tests.support.repository.repos import git
 
 __all__ = ["harmed", "models"]
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path / "repo")
 
 
 @pytest.mark.sliced

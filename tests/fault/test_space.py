@@ -27,6 +27,7 @@ from tests.support.disk.disk import Folder, MemoryDisk
 from tests.support.disk.faultfs import NoSyncFs
 from tests.support.effort.scale import SCALE, SEED, tries
 from tests.support.processes.cli import Ran, environment, program, write
+from tests.support.processes.second_user import without_powers
 from tests.support.repository.places import caches_at, stores_at
 from tests.support.repository.project import req
 from tests.support.repository.repos import make_repository
@@ -313,15 +314,6 @@ def test_the_program_on_a_full_disk_answers_queries_and_refuses_writes(rows: int
     tally.done()
 
 
-def no_powers() -> tuple[str, ...]:
-    """Return what to put before a command so that permissions bind it, as they do not bind root."""
-    if os.geteuid() != 0:
-        return ()
-    if not shutil.which("setpriv"):
-        pytest.skip("permissions do not bind root, and there is no setpriv to lay its powers down")
-    return ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
-
-
 def _tree(root: Path, keep: Callable[[Path], bool] = lambda path: True) -> list[Path]:
     return [path for path in [root, *root.rglob("*")] if keep(path)]
 
@@ -430,7 +422,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_store_that_cannot_be_written_answers_queries_and_gets_no_file(
     setup: Callable[[Path], None], filled: Path, tmp_path: Path, tally
 ) -> None:
-    prefix, root = no_powers(), shutil.copytree(filled, tmp_path / "repo", symlinks=True)
+    prefix, root = without_powers(), shutil.copytree(filled, tmp_path / "repo", symlinks=True)
     settings_of(root).touch()
     setup(root)
     asked_here = partial(asked, root, prefix=prefix, GIT_CONFIG_GLOBAL=str(settings_of(root)))
@@ -468,7 +460,7 @@ def test_a_repository_of_another_owner_that_git_does_not_trust_is_left_alone(fil
     _give_away(_tree(root))
     before = contents(root)
     for words in (("query", "req"), ("log",), ("status",), ("verify",), *COMMANDS):
-        ran = asked(root, *words, prefix=no_powers(), stdin=changeset("NEW"))
+        ran = asked(root, *words, prefix=without_powers(), stdin=changeset("NEW"))
         tally.tried()
         is_right = ran.status == GitUnusable.exit_status and ran.error["applied"] == "no"
         if not is_right or "safe.directory" not in ran.error["hint"] or contents(root) != before:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import re
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +29,7 @@ from kbmcp.tools.tool_list import by_name
 from tests.mcp.wiring import wired
 from tests.support.processes.cli import worded
 from tests.support.processes.forked import Forked
+from tests.support.processes.server_lines import ServerLines
 from tests.support.repository.repos import git_env
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,38 +165,17 @@ def _connected(
             connection.__exit__(None, None, None)
 
 
-class Raw:
+class Raw(ServerLines):
     """A server process, the lines that it wrote, and a hand to write any bytes to it."""
 
     def __init__(self, process: subprocess.Popen[bytes] | Forked) -> None:
-        self.process = process
-        self.lines: list[bytes] = []
-        self._arrived: queue.Queue[bytes] = queue.Queue()
-        self.errors = b""
-        self._readers = [threading.Thread(target=reader, daemon=True) for reader in (self._read, self._read_errors)]
+        super().__init__(process)
         self._others: list[Any] = []
 
     def start(self, *, reads: bool = True) -> Raw:
-        for reader in self._readers if reads else self._readers[1:]:
+        for reader in self.readers if reads else self.readers[1:]:
             reader.start()
         return self
-
-    def _read(self) -> None:
-        assert self.process.stdout
-        for line in self.process.stdout:
-            self.lines.append(line)
-            self._arrived.put(line)
-        self._arrived.put(b"")
-
-    def _read_errors(self) -> None:
-        assert self.process.stderr
-        for line in self.process.stderr:
-            self.errors += line
-
-    def write(self, data: bytes) -> None:
-        assert self.process.stdin
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
 
     def send(self, method: str, params: Mapping[str, Any] | None = None, key: int | str | None = None) -> None:
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
@@ -235,7 +213,7 @@ class Raw:
                 self._others.remove(message)
                 return message
         while True:
-            line = self._arrived.get(timeout=wait_s)
+            line = self.arrived.get(timeout=wait_s)
             assert line, f"the server has ended without an answer to {name}: {self.errors.decode()}"
             message = json.loads(line)
             if is_it(message):
@@ -264,7 +242,7 @@ class Raw:
 
     def ended(self, wait_s: float = WAIT_S) -> int:
         status = self.process.wait(wait_s)
-        for reader in self._readers:
+        for reader in self.readers:
             if reader.is_alive():
                 reader.join(wait_s)
         return status

@@ -11,7 +11,7 @@ import kbmcp
 from tests.mcp.agents import agent
 
 PATH = ["protocol.stdio", "protocol.json_rpc", "serving", "tools.run_call", "tools.write", "tools.service"]
-AROUND = ["protocol.call_queue", "protocol.worker_threads", "tools.call", "tools.confirming", "tools.notices"]
+AROUND = ["protocol.call_queue", "protocol.worker_threads", "tools.call", "tools.elicitation", "tools.notices"]
 """They say whose turn it is, in which thread, what the call has open, who could be asked, and what else is said."""
 _HERE = Path(kbmcp.__file__).parent
 _CORE = "kbcore/checks/introduced/written.py"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbcore.model.claims.change import CONFIRMED, AddMember
-from kbcore.rules.stale_edges import stale_edges
+from kbcore.rules.suspect_edges import suspect_edges
 from tests.support.repository.clones import Clone, hold
 from tests.support.repository.project import req
 
@@ -15,7 +15,7 @@ REQ_2 = "docs/requirements/REQ-2.md"
 
 def suspect(clone: Clone) -> list[tuple[str, str]]:
     """Return the ends of the suspect edges."""
-    return sorted((one.from_id, one.to_id) for one in stale_edges(clone.view().rows))
+    return sorted((one.from_id, one.to_id) for one in suspect_edges(clone.view().rows))
 
 
 @pytest.fixture

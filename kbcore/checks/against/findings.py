@@ -34,7 +34,6 @@ from kbcore.checks.branch_files import tree_of
 from kbcore.checks.introduced.point import seq_of
 from kbcore.errors import FilesUnknown, GitUnusable, InvalidConfig, NotFound, Problem
 from kbcore.errors.remedies import kb
-from kbcore.errors.secrets import masked_in
 from kbcore.git import local_branches, revisions
 from kbcore.ids import NUMBER_MARK
 from kbcore.model.claims.change import creation_words
@@ -42,6 +41,7 @@ from kbcore.model.claims.fold import DELETED
 from kbcore.model.graph import FORMER_KEY, Link
 from kbcore.rules import CheckReport, Finding, Rule, RuleRun, against
 from kbcore.rules.rule import OtherSide, edge_name
+from kbcore.secrets import masked_in
 from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean, nearest

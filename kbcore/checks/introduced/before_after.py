@@ -18,7 +18,7 @@ from kbcore.model.state import Changes
 from kbcore.rules import orphans
 from kbcore.rules.look_ups import COLUMNS, Edge, Look, edge_of
 from kbcore.rules.rule import BranchFiles
-from kbcore.rules.stale_edges import OF_CODE, ORDERING, StaleEdge, earlier_rows, possibly_carried, stale_edges
+from kbcore.rules.suspect_edges import OF_CODE, ORDERING, SuspectEdge, earlier_rows, possibly_carried, suspect_edges
 from kbcore.view.database import among
 from kbcore.view.history import NODES
 from kbcore.view.tables import IS_MENTION, Likeness
@@ -174,9 +174,9 @@ class Sides:
     def _has_or_had_edges(self) -> bool:
         if self._after.has_edges() or self._before.has_edges():
             return True
-        return not self._view.has_ended_none("link") and orphans.had_edges(self._view.rows)
+        return not self._view.past.is_known_empty("link") and orphans.had_edges(self._view.rows)
 
-    def _made_suspect(self) -> list[StaleEdge]:
+    def _made_suspect(self) -> list[SuspectEdge]:
         turned = {
             one.key: one.before
             for one in self._changes.nodes
@@ -235,12 +235,12 @@ class Sides:
         ids = {node.id for node in after if node.path in paths and defined[node.path] == 1}
         return self._before.nodes(ids)
 
-    def _suspect(self, edge: Edge, confirmed_seq: int) -> StaleEdge:
-        return StaleEdge(
+    def _suspect(self, edge: Edge, confirmed_seq: int) -> SuspectEdge:
+        return SuspectEdge(
             edge.id, edge.type, edge.kind, edge.from_id, edge.to_id, edge.files, confirmed_seq, self._seq, text_path=""
         )
 
-    def _by_history(self, unclear: list[tuple[Edge, bool]], targets: dict[str, Node]) -> list[StaleEdge]:
+    def _by_history(self, unclear: list[tuple[Edge, bool]], targets: dict[str, Node]) -> list[SuspectEdge]:
         """Return those of these edges that are suspect and were not before.
 
         Of each it is known whether it was certainly last confirmed by its own version. Then it was suspect before if
@@ -253,10 +253,10 @@ class Sides:
             return content_of(_at(past[edge.to_id], edge.version, target)) == content_of(target)
 
         likely = [edge.id for edge, is_own in unclear if not is_own or was_as_confirmed(edge)]
-        now = [one for one in stale_edges(self._view.rows, likely) if not one.unproven] if likely else []
+        now = [one for one in suspect_edges(self._view.rows, likely) if not one.unproven] if likely else []
         if not now:
             return []
-        was = {one.id for one in stale_edges(self._view.rows, [one.id for one in now], seq=self._seq - 1)}
+        was = {one.id for one in suspect_edges(self._view.rows, [one.id for one in now], seq=self._seq - 1)}
         return [one for one in now if one.id not in was]
 
     def _past(self, ids: Collection[str]) -> dict[str, list[Node]]:

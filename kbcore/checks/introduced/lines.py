@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from kbcore.errors.secrets import masked
 from kbcore.extract.facts import Facts
 from kbcore.rules import Violation
+from kbcore.secrets import masked
 
 _MAX_FILES: Final = 1000
 """The most files read for line numbers."""

@@ -52,6 +52,11 @@ _SUITE_CALLS: Final = frozenset({"describe", "suite", "context"})
 _RUST_TEST: Final = re.compile(rb"#\s*\[\s*(?:\w+\s*::\s*)*test\b")
 _JAVA_TEST: Final = re.compile(rb"@(?:\w+\.)*(?:Test|ParameterizedTest|RepeatedTest|TestFactory)\b")
 _GO_TEST: Final = re.compile(r"(?:Test|Fuzz|Example)(?:[^a-z]|$)")
+_Event = tuple[int, int, int, int]
+"""Position, order at the same position, kind, and an argument: where a cut ends, or the number of a definition."""
+_CLOSE, _OPEN, _BODY, _CUT, _KEEP, _STATEMENT, _BLOCK = range(7)
+_STRUCTURE: Final = frozenset({_CLOSE, _OPEN, _BODY})
+_SIGNS: Final = {_STATEMENT: tokens.STATEMENT, _BLOCK: tokens.BLOCK_END}
 
 
 class Symbol(msgspec.Struct):
@@ -354,13 +359,6 @@ def _nested(found: list[_Definition]) -> list[_Definition]:
         if times[one.qualified] > 1:
             one.qualified = f"{one.qualified}~{times[one.qualified]}"
     return found
-
-
-_Event = tuple[int, int, int, int]
-"""Position, order at the same position, kind, and an argument: where a cut ends, or the number of a definition."""
-_CLOSE, _OPEN, _BODY, _CUT, _KEEP, _STATEMENT, _BLOCK = range(7)
-_STRUCTURE: Final = frozenset({_CLOSE, _OPEN, _BODY})
-_SIGNS: Final = {_STATEMENT: tokens.STATEMENT, _BLOCK: tokens.BLOCK_END}
 
 
 def _events(

@@ -18,6 +18,13 @@ from kbcore.text.validator import ConfigNode, shown
 
 NO_EFFECT: Final = "no_effect"
 _WORKBOOK: Final = frozenset({"xlsx"})
+_NEEDED: Final[Mapping[str, tuple[frozenset[str], str]]] = {
+    "sheet": (_WORKBOOK, "only workbooks have sheets"),
+    "mentions": (TEXTS, "only Markdown, reStructuredText and AsciiDoc have links in texts"),
+    "mentionIds": (TEXTS, "only Markdown, reStructuredText and AsciiDoc have links in texts"),
+    "parts": (TEXTS | DATA, "each row or object is an entity already"),
+}
+"""Settings by the formats that they are for, and why."""
 
 
 def check_globs(entry: ConfigNode, whole: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> None:
@@ -45,15 +52,6 @@ def check_effects(members: Mapping[str, ConfigNode], whole: Mapping[str, Any]) -
     if "withFields" in members and not whole.get("with"):
         _no_effect(members["withFields"], "withFields", "`with` names no file", "Add `with`, or leave it out.")
     _check_statements(members, whole)
-
-
-_NEEDED: Final[Mapping[str, tuple[frozenset[str], str]]] = {
-    "sheet": (_WORKBOOK, "only workbooks have sheets"),
-    "mentions": (TEXTS, "only Markdown, reStructuredText and AsciiDoc have links in texts"),
-    "mentionIds": (TEXTS, "only Markdown, reStructuredText and AsciiDoc have links in texts"),
-    "parts": (TEXTS | DATA, "each row or object is an entity already"),
-}
-"""Settings by the formats that they are for, and why."""
 
 
 def _formats(whole: Mapping[str, Any]) -> frozenset[str]:

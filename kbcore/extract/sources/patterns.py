@@ -130,13 +130,17 @@ def _group(slot: _Slot, names: list[str], kinds: Mapping[str, str]) -> str:
     return f"({'' if slot.name == '_' else f'?P<{slot.name}>'}{kinds[slot.suffix]})"
 
 
-def pattern_fault(text: str) -> str:
-    """Return why a text cannot be a pattern, or the empty text."""
+def _fault(make: Callable[[str], object], text: str) -> str:
     try:
-        _pattern(text)
+        make(text)
     except PatternUnusable as error:
         return str(error)
     return ""
+
+
+def pattern_fault(text: str) -> str:
+    """Return why a text cannot be a pattern, or the empty text."""
+    return _fault(_pattern, text)
 
 
 def match(patterns: Sequence[str], text: str) -> dict[str, str] | None:
@@ -165,11 +169,7 @@ def _is_width(suffix: str) -> bool:
 
 def template_fault(text: str) -> str:
     """Return why a text cannot be a template, or the empty text."""
-    try:
-        _template(text)
-    except PatternUnusable as error:
-        return str(error)
-    return ""
+    return _fault(_template, text)
 
 
 def names_in(template: str) -> tuple[str, ...]:
@@ -239,11 +239,7 @@ def _path_pattern(glob: str) -> re.Pattern[str]:
 
 def glob_fault(glob: str) -> str:
     """Return why the placeholders of a glob cannot be used, or the empty text."""
-    try:
-        _path_pattern(glob)
-    except PatternUnusable as error:
-        return str(error)
-    return ""
+    return _fault(_path_pattern, glob)
 
 
 def path_parts(globs: Sequence[str], path: str) -> dict[str, str]:

@@ -55,6 +55,8 @@ TEXTS: Final = frozenset({"markdown", "rst", "asciidoc"})
 """Formats of running text, in which headings, lines and directives may be items."""
 
 Texts = Annotated[str | list[str], msgspec.Meta(description="One text, or a list of them.")]
+_MERGED: Final = frozenset({"fields", "links", "edges", "withFields"})
+"""Objects whose members are merged one by one with those of the profile; everything else is replaced."""
 
 
 class _Plain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -173,10 +175,6 @@ class Source(_Statements, frozen=True):
 def texts(value: str | list[str]) -> tuple[str, ...]:
     """Return one text or several as a tuple; an empty text is none."""
     return ((value,) if value else ()) if isinstance(value, str) else tuple(value)
-
-
-_MERGED: Final = frozenset({"fields", "links", "edges", "withFields"})
-"""Objects whose members are merged one by one with those of the profile; everything else is replaced."""
 
 
 def merged(profile: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

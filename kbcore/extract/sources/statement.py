@@ -31,6 +31,8 @@ _MOST_NAMED: Final = 5
 _MAX_STATUS_CHARS: Final = 200
 _MAX_TITLE_CHARS: Final = 1000
 _GENERIC_LINKS: Final = frozenset({"links", "relationships"})
+_TEXT_FIELDS: Final = frozenset({"owner", "priority", "severity", "text_ref"})
+_LOWER: Final = frozenset({"owner", "priority", "severity", "tags", "links", "status", "title"})
 
 
 class StatedFacts(msgspec.Struct):
@@ -285,9 +287,6 @@ def _is_empty(value: Any) -> bool:
     return value is None or value in ("", [], {})
 
 
-_TEXT_FIELDS: Final = frozenset({"owner", "priority", "severity", "text_ref"})
-
-
 def _joined(value: Any) -> Any:
     """Return a list of texts as one text, with commas; anything else as it is."""
     is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
@@ -425,9 +424,6 @@ def _state_others(reading: _Reading, sheet: Sheet) -> None:
             sheet.member("attributes", key, value, line)
         else:
             sheet.take(key.lower() if name in _LOWER else key, value, line)
-
-
-_LOWER: Final = frozenset({"owner", "priority", "severity", "tags", "links", "status", "title"})
 
 
 def _take_links(sheet: Sheet, value: Any, line: int, aliases: Mapping[str, str], entry: Entry) -> None:

@@ -28,6 +28,7 @@ _DIRECTIVE: Final = re.compile(r"([ \t]*)\.\.[ \t]+(\w[\w.-]*)::[ \t]*(.*)$")
 _OPTION: Final = re.compile(r"[ \t]+:([\w-]+):[ \t]*(.*)$")
 _MAX_TEXT_CHARS: Final = 2000
 _MAX_HEADER_LINES: Final = 200
+_BOXES: Final = {" ": "unchecked", "x": "checked", "X": "checked"}
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -229,9 +230,6 @@ def _of_marker(text: str) -> dict[str, str]:
     found = prose.MARKER.match(text)
     said = {"ordinal": found[1], "checkbox": _BOXES.get(found[2])} if found else {}
     return {name: value for name, value in said.items() if value}
-
-
-_BOXES: Final = {" ": "unchecked", "x": "checked", "X": "checked"}
 
 
 def _of_line(lines: Sequence[_Line], at: int, parts: dict[str, str], items: Items) -> Entry:

@@ -9,11 +9,11 @@ from kbcore.errors.remedies import kb
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json
 from kbcore.kip.errors import CONSTRAINT, IMMUTABLE, refused
+from kbcore.kip.kml.command_drafts import CommandDrafts, Draft, besides_kind
 from kbcore.kip.kml.drafts import CREATED, UPDATED, LinkDraft, NodeDraft
 from kbcore.kip.kml.intent import Intent, fallen, link_words, node_words
 from kbcore.kip.kml.protection import deletion_refused, is_undeletable
 from kbcore.kip.kml.selection import concepts, propositions, selected
-from kbcore.kip.kml.work import CommandDrafts, Draft, besides_kind
 from kbcore.kip.names import GIVEN
 from kbcore.model.graph import CLIENT, FORMER_KEY, Link
 from kbcore.model.state import Changes

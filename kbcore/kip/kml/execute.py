@@ -14,13 +14,13 @@ import msgspec
 from kbcore import limits
 from kbcore.errors import KipRefused, Rejected
 from kbcore.kip import syntax as s
+from kbcore.kip.kml.command_drafts import CommandDrafts
 from kbcore.kip.kml.delete import delete_concepts, delete_keys, delete_propositions
 from kbcore.kip.kml.intent import Intent, changeset_of, leave_out_updated
 from kbcore.kip.kml.merge import apply_merge
 from kbcore.kip.kml.refusals import DraftSources, in_kip
 from kbcore.kip.kml.update import apply_update
 from kbcore.kip.kml.upsert import apply_upserts
-from kbcore.kip.kml.work import CommandDrafts
 from kbcore.kip.run_statement import refuse_former_ids
 from kbcore.model.changeset import Changeset, digest_of
 from kbcore.model.record import DML

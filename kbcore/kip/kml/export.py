@@ -18,9 +18,9 @@ from kbcore.ids import is_link_id
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json, in_order, is_restated, link_json, node_json
 from kbcore.kip.errors import RESOURCE, VERSION, refused
+from kbcore.kip.kml.command_drafts import CommandDrafts
 from kbcore.kip.kml.drafts import MERGED_FROM, MERGED_VALUES, UPDATED, LinkDraft
 from kbcore.kip.kml.selection import selected
-from kbcore.kip.kml.work import CommandDrafts
 from kbcore.kip.paging import cursor_in, head_words, mark_of
 from kbcore.kip.printer import write
 from kbcore.kip.sql.projection import ValueSlice

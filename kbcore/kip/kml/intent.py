@@ -10,10 +10,10 @@ import msgspec
 from kbcore import limits
 from kbcore.ids import is_link_id
 from kbcore.kip.errors import RESOURCE, refused
+from kbcore.kip.kml.command_drafts import CommandDrafts
 from kbcore.kip.kml.drafts import UPDATED, LinkDraft, NodeDraft, edge_item, entity_item
 from kbcore.kip.kml.protection import check_written, is_kept
 from kbcore.kip.kml.refusals import DraftSources
-from kbcore.kip.kml.work import CommandDrafts
 from kbcore.model.changeset import Changeset, EdgeDelete, EdgeWrite, EntityDelete, EntityWrite, parse
 from kbcore.model.state import Changes
 from kbcore.text.escaping import in_quotes

@@ -15,11 +15,11 @@ from kbcore.kip import syntax as s
 from kbcore.kip.confidence import DECAYED, confirmed_at
 from kbcore.kip.elements import CONTESTED_KEY, in_order, link_json, node_json
 from kbcore.kip.errors import DUPLICATE, IMMUTABLE, NOT_FOUND, refused
+from kbcore.kip.kml.command_drafts import CommandDrafts, misused
 from kbcore.kip.kml.delete import check_deletable
 from kbcore.kip.kml.drafts import CREATED, MERGED_FROM, MERGED_VALUES, LinkDraft, NodeDraft, distinct
 from kbcore.kip.kml.intent import Intent, node_words
 from kbcore.kip.kml.selection import check_named
-from kbcore.kip.kml.work import CommandDrafts, misused
 from kbcore.model.concepts import ARCHIVED, DOMAIN, IN_DOMAIN, UNSORTED, VOCABULARY, concept_id
 from kbcore.model.graph import CLIENT, FORMER_IDS, FORMER_KEY, Link, Node, former_ids
 from kbcore.model.values import is_same

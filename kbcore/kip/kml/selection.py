@@ -6,8 +6,8 @@ from typing import Final
 
 from kbcore.kip import syntax as s
 from kbcore.kip.errors import REFERENCE, refused
+from kbcore.kip.kml.command_drafts import CommandDrafts, Draft
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
-from kbcore.kip.kml.work import CommandDrafts, Draft
 from kbcore.kip.sql.projection import ValueSlice
 from kbcore.text.escaping import in_quotes
 

@@ -15,10 +15,10 @@ from kbcore.kip import scoping
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json
 from kbcore.kip.errors import VALUE_TYPE, refused
+from kbcore.kip.kml.command_drafts import CommandDrafts, Draft, besides_kind, misused
 from kbcore.kip.kml.drafts import RESOLVE, NodeDraft
 from kbcore.kip.kml.intent import Intent
 from kbcore.kip.kml.selection import selected
-from kbcore.kip.kml.work import CommandDrafts, Draft, besides_kind, misused
 from kbcore.kip.sql.projection import ValueSlice
 from kbcore.model.request_reader import kind_of
 from kbcore.model.state import Changes

@@ -14,10 +14,10 @@ from kbcore import limits
 from kbcore.ids import is_link_id, link_id
 from kbcore.kip import syntax as s
 from kbcore.kip.errors import DUPLICATE, NOT_FOUND, REFERENCE, RESOURCE, VALUE_TYPE, VERSION, refused
+from kbcore.kip.kml.command_drafts import CommandDrafts, Draft, besides_kind, misused
 from kbcore.kip.kml.drafts import MERGED_FROM, MERGED_VALUES, RESOLVE, LinkDraft, NodeDraft
 from kbcore.kip.kml.intent import Intent
 from kbcore.kip.kml.update import check_confidence, check_metadata_key
-from kbcore.kip.kml.work import CommandDrafts, Draft, besides_kind, misused
 from kbcore.model.concepts import DEFINING, PREDICATE, TYPE
 from kbcore.text.escaping import escape_controls, in_quotes
 

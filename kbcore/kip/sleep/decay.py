@@ -16,7 +16,7 @@ from kbcore.kip.sleep.phase import LATER, PhaseResult
 from kbcore.kip.sleep.placing import FILES
 from kbcore.model.concepts import DEFINING
 from kbcore.model.values import normal_time
-from kbcore.rules.stale_edges import stale_edges
+from kbcore.rules.suspect_edges import suspect_edges
 from kbcore.view.history import settled
 
 _DIGITS: Final = 6
@@ -41,7 +41,7 @@ def plan(memory: Memory) -> PhaseResult:
     rows = [row for row in timed if (settle(row[4], row[2]) if row[2] > memory.now else row[2]) <= period]
     free = {row[0]: (row[1], min(row[2], period)) for row in rows if row[3]}
     step.leave(FILES, len(rows) - len(free))
-    doubted = {one.id for one in stale_edges(memory.view.rows, free)} if free else set[str]()
+    doubted = {one.id for one in suspect_edges(memory.view.rows, free)} if free else set[str]()
     step.leave(f"suspect, for {shell('check')}", len(doubted))
     taken = [key for key in free if key not in doubted]
     step.leave(LATER, len(taken) - len(taken[: step.room]))

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kbcore.config.settings import KipLimits
 from kbcore.config.sleep import SleepSettings
-from kbcore.kip.kml.work import CommandDrafts
+from kbcore.kip.kml.command_drafts import CommandDrafts
 from kbcore.model.concepts import DEFINING, ORIGIN, VOCABULARY, concept_id
 from kbcore.model.schema import Schema
 from kbcore.view.view import View

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from kbcore import limits
+from kbcore.kip.kml.command_drafts import CommandDrafts
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
-from kbcore.kip.kml.work import CommandDrafts
 from kbcore.kip.sleep.memory import Memory
 from kbcore.model.record import SLEEP
 

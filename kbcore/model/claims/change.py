@@ -250,6 +250,11 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         return any(claim.is_redacted for claim in self.claims)
 
 
+def order_of(change: Change) -> tuple[str, str]:
+    """Return by what changes are sorted: their time, and of one time their id."""
+    return change.at, change.id
+
+
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 import msgspec
 
 from kbcore import limits
-from kbcore.model.claims.change import FORMAT, ID_CHARS, SUFFIX, VALUED, Change, Claim, identified, union
+from kbcore.model.claims.change import FORMAT, ID_CHARS, SUFFIX, VALUED, Change, Claim, identified, order_of, union
 from kbcore.model.claims.claim_check import claim_fault
 from kbcore.text import conflict_markers
 from kbcore.text.escaping import has_unsafe, in_quotes
@@ -136,7 +136,7 @@ def packs(changes: Iterable[Change]) -> dict[str, bytes]:
             data = b"".join(lines)
             found[_pack_path(month, data)] = data
 
-    for one in sorted(union(changes).values(), key=_order):
+    for one in sorted(union(changes).values(), key=order_of):
         line = _pack_line(one)
         if one.at[:_MONTH_CHARS] != month or size_bytes + len(line) > limits.MAX_CHANGE_FILE_BYTES:
             close()
@@ -190,11 +190,6 @@ def _digest(data: bytes) -> str:
 
 def _pack_path(month: str, data: bytes) -> str:
     return f"{_PACK}{month}-{_digest(data)}{SUFFIX}"
-
-
-def _order(change: Change) -> tuple[str, str]:
-    """Return by what the changes of a pack are sorted."""
-    return change.at, change.id
 
 
 def _members_of(one: Change | _Header | _Packed) -> dict[str, str]:
@@ -299,7 +294,7 @@ def _packed_changes(lines: Sequence[str]) -> Iterator[Change]:
         change = Change(id=key, claims=packed.claims or (), **_members_of(packed))
         _check_hashes(change, [at + 1] * (1 + len(change.claims)))
         _check_id(change, at + 1)
-        if last and (_order(last) >= _order(change) or last.at[:_MONTH_CHARS] != change.at[:_MONTH_CHARS]):
+        if last and (order_of(last) >= order_of(change) or last.at[:_MONTH_CHARS] != change.at[:_MONTH_CHARS]):
             message = "the change is not of the month of the one before it, or not after it"
             raise _RefusedError(at + 1, "not_canonical", message)
         yield change

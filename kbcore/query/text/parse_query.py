@@ -9,8 +9,9 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
-from kbcore.query.known import near_ids
+from kbcore.query.data_names import near_ids
 from kbcore.text import terms
+from kbcore.text.terms import has_digit
 from kbcore.text.typos import is_a_typo, is_long_enough
 from kbcore.text.word_forms import LIGHT_WORDS, STOP_WORDS, are_forms, common_beginning
 from kbcore.view.tables import Rows
@@ -100,7 +101,7 @@ def _settled(rows: Rows, index: Index, word: Word, *, is_last: bool) -> Word:
     """Return a word with how many entities hold it, and with what may have been meant where hardly any does."""
     if word.is_stop:
         return word
-    forms = () if _has_digit(word.text) else _forms(index, word)
+    forms = () if has_digit(word.text) else _forms(index, word)
     found = _counted(index, msgspec.structs.replace(word, forms=forms))
     if found.held_by:
         return _doubted(index, found)
@@ -133,7 +134,7 @@ def _widened(index: Index, word: Word) -> Word:
 
 def _has_spelling(text: str) -> bool:
     """Return whether typos in a word can be found: numbers are names, and short words have too many neighbours."""
-    return is_long_enough(text) and not _has_digit(text)
+    return is_long_enough(text) and not has_digit(text)
 
 
 def _read(index: Index, text: str) -> tuple[list[Word], tuple[str, ...]]:
@@ -190,7 +191,7 @@ def _listed(asked: Mapping[str, Mapping[str, None]], last: str) -> list[Word]:
     listed = []
     for part, its_terms in asked.items():
         alternatives = [*map(Alternative, its_terms)]
-        if part == last and len(part) > 1 and not _has_digit(part):
+        if part == last and len(part) > 1 and not has_digit(part):
             alternatives.append(Alternative(part, is_beginning=True))
         is_stop, is_light = (has_others and part in common for common in (STOP_WORDS, LIGHT_WORDS))
         listed.append(Word(part, tuple(alternatives), is_stop=is_stop, is_light=is_light))
@@ -214,7 +215,7 @@ def _second_try(index: Index, word: Word, *, is_last: bool) -> Word:
 
     A number is a name, not a spelling: it is completed where it comes last, and never corrected.
     """
-    if is_last and _has_digit(word.text):
+    if is_last and has_digit(word.text):
         return _counted(index, msgspec.structs.replace(word, alternatives=(Alternative(word.text, is_beginning=True),)))
     if _has_spelling(word.text) and (near := _a_typo_away(index, word.text)):
         return _counted(
@@ -230,7 +231,3 @@ def _a_typo_away(index: Index, text: str) -> tuple[str, ...]:
     held = ((index.held_by(MatchExpression(Alternative(term).expression)), term) for term in near)
     most = sorted((-count, term) for count, term in held if count)
     return tuple(sorted(term for _, term in most[:_MOST_NEAR]))
-
-
-def _has_digit(text: str) -> bool:
-    return any(one in "0123456789" for one in text)

@@ -10,7 +10,7 @@ import msgspec
 from kbcore import git, ids
 from kbcore.errors import UnknownBranch
 from kbcore.errors.remedies import shell
-from kbcore.store.branches import moves
+from kbcore.store.branches import store_moves
 from kbcore.store.branches.stores import stores
 from kbcore.store.workspace import Workspace, moved
 from kbcore.text.escaping import in_quotes
@@ -68,7 +68,7 @@ def unknown(workspace: Workspace, name: str, message: str) -> UnknownBranch:
     """Return the error about a name: its store may be in the trash, or else there is a near one that would do."""
     if not ids.is_detached_name(name) and not ids.check_branch_name(name):
         encoded = ids.encode_branch(name)
-        if any(one.name == encoded for one in moves.in_trash(workspace)):
+        if any(one.name == encoded for one in store_moves.in_trash(workspace)):
             back = f"{shell('branch', 'restore', name)} brings it back."
             return UnknownBranch(message, hint=f"The trash holds a store of {in_quotes(name)}; {back}")
     known = {store for store, _ in stores(workspace)} | git.local_branches(workspace.repo, workspace.machine.env)

@@ -18,7 +18,7 @@ from kbcore.storage import branchdir, gitref
 from kbcore.storage.gitref import Verdict
 from kbcore.store import pointer, unread
 from kbcore.store.branch_store import BranchStore
-from kbcore.store.branches import lost, moves, settling, trash
+from kbcore.store.branches import lost, settling, store_moves, trash
 from kbcore.store.branches.choosing import Choice, choose, insist, unknown
 from kbcore.store.branches.origins import BranchOrigin, find_origin, find_renamed, left_over
 from kbcore.store.branches.stores import discard_cache, note_gone, repository_lock, store_lock, stores
@@ -217,7 +217,7 @@ def _made(
             _copy(workspace, source, branch, view_of=origin.branch)
             # Noted before the other one goes: from then on nothing else says that the records were acknowledged.
             lost.note_store(workspace, branch)
-            moves.throw_away(workspace, source)
+            store_moves.throw_away(workspace, source)
         discard_cache(workspace, origin.branch)
         workspace.place.forget(source.name)
         notice = origin.notice

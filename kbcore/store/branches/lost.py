@@ -16,7 +16,7 @@ from kbcore.errors.remedies import shell
 from kbcore.storage import files, head
 from kbcore.storage.loss import Loss, missing
 from kbcore.store import relocation, unread
-from kbcore.store.branches import moves
+from kbcore.store.branches import store_moves
 from kbcore.store.workspace import Workspace
 
 
@@ -98,7 +98,7 @@ def remedy(workspace: Workspace, loss: Loss, way_on: str = "") -> str:
     own = loss.remedy(way_on)
     name, fs = workspace.folders.shown_branches.name, workspace.machine.fs
     with contextlib.suppress(KBError, OSError):  # the hint is only longer; whatever failed is no reason to say less
-        held = [one for one in moves.in_trash(workspace) if one.name == loss.directory.name]
+        held = [one for one in store_moves.in_trash(workspace) if one.name == loss.directory.name]
         if held and _has_records(workspace, held[-1].path, loss):
             back = f"{shell('branch', 'restore', loss.branch)}"
             return f"The trash has a store of {loss.branch} with these records: {back} brings it back. {own}"

@@ -27,7 +27,7 @@ from kbcore.storage import files, gitref, journal, layout, lock
 from kbcore.storage.fs import Fs
 from kbcore.storage.gitref import RefSeen
 from kbcore.store import pointer, relocation
-from kbcore.store.branches import lost, moves, settling
+from kbcore.store.branches import lost, settling, store_moves
 from kbcore.store.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def repository_lock(workspace: Workspace, *, accepts_loss: bool = False) -> Iter
             machine.fs, machine.clock, workspace.folders.repository_lock, wait_s=wait_s, command="kb branch"
         ):
             relocation.finish_locked(workspace.folders)
-            moves.finish_moves(workspace)
+            store_moves.finish_moves(workspace)
             yield
     except ReadOnlyStore as error:
         raise workspace.folders.refused(error) from error

@@ -24,7 +24,7 @@ from kbcore.storage import branchdir, files, gitref, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.trashed import TrashedStore, aside_of
 from kbcore.store import relocation
-from kbcore.store.branches import lost, moves
+from kbcore.store.branches import lost, store_moves
 from kbcore.store.branches.origins import renamed_over
 from kbcore.store.branches.own_content import Counted, counted_facts, own_records, seq_of
 from kbcore.store.branches.stores import discard_cache, in_git, living, note_gone, repository_lock, store_lock, stores
@@ -199,7 +199,7 @@ def restore(workspace: Workspace, branch: str, *, even_damaged: bool = False) ->
     with repository_lock(workspace):
         entry = find(workspace, branch)
         if entry is None:
-            known = sorted({ids.decode_branch(one.name) or one.name for one in moves.in_trash(workspace)})
+            known = sorted({ids.decode_branch(one.name) or one.name for one in store_moves.in_trash(workspace)})
             hint = did_you_mean(branch, known) or "The trash is empty."
             raise UnknownBranch(f"The trash holds no store of {in_quotes(branch)}.", hint=hint)
         if entry != expected:
@@ -232,7 +232,7 @@ def _refused(workspace: Workspace, branch: str, entry: TrashedStore, damage: str
     present = "; the present store goes to the trash" if workspace.folders.has_store(branch) else ""
     command = f"{shell('branch', 'restore', branch, '--even-damaged')}"
     hint = f"{command} brings it back as it is{present}. Then {shell('doctor')} says what can be repaired."
-    if any(one.name == entry.name and one != entry for one in moves.in_trash(workspace)):
+    if any(one.name == entry.name and one != entry for one in store_moves.in_trash(workspace)):
         hint += f" To bring back the one before it, move {entry.path} out of the trash, and run this again."
     message = f"The store of {branch} in the trash does not prove: {damage}. Nothing was brought back."
     return JournalCorrupt(message, hint=hint, data={"file": str(entry.path)})
@@ -246,7 +246,7 @@ def held(workspace: Workspace, *, max_proven: int, max_bytes: int = sys.maxsize)
     Raises: ``StorageError`` when the trash cannot be listed.
     """
     fs, named, left = workspace.machine.fs, set[str](), max_bytes
-    for number, entry in enumerate(reversed(moves.in_trash(workspace))):
+    for number, entry in enumerate(reversed(store_moves.in_trash(workspace))):
         branch, is_newest = ids.decode_branch(entry.name) or entry.name, entry.name not in named
         named.add(entry.name)
         size, damage = _size_of(fs, entry.path), None
@@ -271,7 +271,7 @@ def empty(workspace: Workspace, *, older_than_days: int = KEPT_DAYS, dry_run: bo
     deleted, kept, waiting = list[Discarded](), list[Discarded](), list[Discarded]()
     with contextlib.nullcontext() if dry_run else repository_lock(workspace):
         lacking = {loss.directory.name: loss.branch for loss in lost.losses(workspace)}
-        for entry in moves.in_trash(workspace):
+        for entry in store_moves.in_trash(workspace):
             branch = ids.decode_branch(entry.name) or entry.name
             one = Discarded(branch, moment_of(entry), seq_of(fs, entry.path), str(entry.path))
             if entry.when > limit:
@@ -283,7 +283,7 @@ def empty(workspace: Workspace, *, older_than_days: int = KEPT_DAYS, dry_run: bo
             if not dry_run:
                 _delete(workspace, entry)
             deleted.append(one)
-        left = len(moves.in_trash(workspace)) - (len(deleted) if dry_run else 0)
+        left = len(store_moves.in_trash(workspace)) - (len(deleted) if dry_run else 0)
     return Emptied(tuple(deleted), tuple(kept), left, tuple(waiting))
 
 
@@ -338,18 +338,20 @@ def put(workspace: Workspace, new: Path, directory: Path) -> Path | None:
     The new store gets the marks of its place: it may come from a backup, an older layout or an older KB. What it saw
     last of its branch in git is of the time before, and is removed.
 
-    Raises: as ``moves.put_in_place``.
+    Raises: as ``store_moves.put_in_place``.
     """
     gitref.forget(workspace.machine.fs, new)
     with contextlib.suppress(Damaged, Incompatible):  # a head that cannot be read cannot be marked
         relocation.mark(workspace.machine.fs, new, workspace.folders.store_features)
-    return moves.put_in_place(workspace, new, directory)
+    return store_moves.put_in_place(workspace, new, directory)
 
 
 def find(workspace: Workspace, branch: str) -> TrashedStore | None:
     """Return the store of a branch that came to the trash last, None when there is none."""
     name = ids.encode_branch(branch)
-    return max((one for one in moves.in_trash(workspace) if one.name == name), key=lambda one: one.when, default=None)
+    return max(
+        (one for one in store_moves.in_trash(workspace) if one.name == name), key=lambda one: one.when, default=None
+    )
 
 
 def moment_of(entry: TrashedStore) -> str:
@@ -371,7 +373,7 @@ def remembered(workspace: Workspace, branch: str) -> str:
     Empty when there are none, which is the rule.
     """
     directory = workspace.folders.directory_of(branch)
-    if moves.is_aside(workspace, directory):
+    if store_moves.is_aside(workspace, directory):
         return f"The store of {branch} was being replaced; the next command that may write puts it back."
     found = find(workspace, branch)
     if found is None:
@@ -398,11 +400,11 @@ def _remove(workspace: Workspace, name: str, directory: Path, others: Sequence[P
             if usage.has_begun():
                 continue
             found = Trashed(name, own_records(workspace.machine.fs, directory, others))
-            moves.set_aside(workspace, directory)
+            store_moves.set_aside(workspace, directory)
             if usage.has_begun():
-                moves.bring_back(workspace, directory)
+                store_moves.bring_back(workspace, directory)
                 continue
-            place = moves.throw_away(workspace, aside_of(directory))
+            place = store_moves.throw_away(workspace, aside_of(directory))
         discard_cache(workspace, name)
         workspace.place.forget(directory.name)
         return msgspec.structs.replace(found, place=str(place))

@@ -13,11 +13,12 @@ import msgspec
 
 from kbcore.errors import NotFound
 from kbcore.ids import is_link_id
+from kbcore.model.claims.change import order_of
 from kbcore.model.graph import CLIENT, Link, Node
 from kbcore.model.record import SYNC
 from kbcore.model.state import Stamp
 from kbcore.model.values import is_same
-from kbcore.query.former import successor
+from kbcore.query.former_ids import successor
 from kbcore.store.history.log import missing
 from kbcore.store.history.reach import first_record
 from kbcore.store.history.shown import Fields, node_fields
@@ -128,7 +129,7 @@ def _written(
     ``STATED`` among the fields is the element itself.
     """
     seq = change.seq
-    rows = view.records([seq], ("written_at", "actor", "message", "changes"))
+    rows = view.past.records([seq], ("written_at", "actor", "message", "changes"))
     at, actor, message, moved = rows[0] if rows else ("", "", "", 0)
     own = FieldWrite(seq, {} if is_deletion else fields, at or "", actor or "", message or "", is_deletion)
     by = bringers(view, [seq]).get(seq) if moved else None
@@ -139,7 +140,7 @@ def _written(
     was = [change.after] if change.after is not None else []
     stating = changes_stating(view, seq, {key: [*fields]}, was).get(key, {})
     found = []
-    for one in sorted(dict.fromkeys(stating.values()), key=lambda one: (one.at, one.id), reverse=True):
+    for one in sorted(dict.fromkeys(stating.values()), key=order_of, reverse=True):
         these = {name: owner for name, owner in fields.items() if stating.get(name) == one}
         these = {} if is_deletion else these
         found.append(FieldWrite(seq, these, one.at, one.actor, one.message, is_deletion, by.actor, by.through))
@@ -173,12 +174,12 @@ def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritte
     changed = [key for key, one in overwritten.items() if one.before.version > one.before.created_seq]
     for table, keys in _by_table(changed):
         versions_of: dict[str, list[int]] = {}
-        for key, version in view.past(table, keys, ("id", "version")):
+        for key, version in view.past.superseded(table, keys, ("id", "version")):
             versions_of.setdefault(key, []).append(version)
         for key, past in versions_of.items():
             seqs[key] += sorted(past, reverse=True)[:_MOST_VERSIONS]
     wanted = {seq for each in seqs.values() for seq in each}
-    rows = view.records(wanted, ("seq", "actor", "session", "source", "changes"))
+    rows = view.past.records(wanted, ("seq", "actor", "session", "source", "changes"))
     brought = {row[0] for row in rows if row[4] and view.claims is not None}
     # Who wrote what a record brought is looked up where it matters: until then it may be anybody.
     writers = {
@@ -223,7 +224,7 @@ def last_writers(view: View, elements: Sequence[Node | Link]) -> dict[str, LastW
 
     What a sync read in files is nobody's own statement: such an element is left out, as is one whose record is gone.
     """
-    rows = view.records((one.version for one in elements), ("seq", "actor", "source", "changes"))
+    rows = view.past.records((one.version for one in elements), ("seq", "actor", "source", "changes"))
     records = {row[0]: row[1:] for row in rows}
     own = {seq: LastWriter(actor, source) for seq, (actor, source, _) in records.items() if actor and source != SYNC}
     found = {one.id: own[one.version] for one in elements if one.version in own}
@@ -232,7 +233,7 @@ def last_writers(view: View, elements: Sequence[Node | Link]) -> dict[str, LastW
         its = [one for one in elements if one.version == seq]
         for key, stating in changes_stating(view, seq, {one.id: [STATED, *one.fields] for one in its}, its).items():
             if stating:
-                found[key] = LastWriter(max(stating.values(), key=lambda one: (one.at, one.id)).actor, "")
+                found[key] = LastWriter(max(stating.values(), key=order_of).actor, "")
     return found
 
 
@@ -260,8 +261,8 @@ def _true_writers(
 def _has_other_writer(view: View, key: str, stamp: Stamp) -> bool:
     """Tell whether any past version of an element is of another writer, however many there are."""
     [(table, _)] = _by_table([key])
-    versions = [version for (version,) in view.past(table, [key], ("version",))]
-    writers = set(view.records(versions, ("actor", "session")))
+    versions = [version for (version,) in view.past.superseded(table, [key], ("version",))]
+    writers = set(view.past.records(versions, ("actor", "session")))
     return any(_if_other(RecordedBy(0, actor or "", session or ""), stamp) for actor, session in writers)
 
 
@@ -289,7 +290,7 @@ def _by_table(keys: Sequence[str]) -> list[tuple[str, list[str]]]:
 def _past_versions(view: View, table: str, keys: Sequence[str], since: int) -> list[Node | Link]:
     """Return the earlier versions of these elements from one on, the newest first."""
     of_row = node_of if table == "node" else link_of
-    found = [of_row(row) for row in view.past(table, keys, [*ELEMENTS[table][1]], since=since)]
+    found = [of_row(row) for row in view.past.superseded(table, keys, [*ELEMENTS[table][1]], since=since)]
     return sorted(found, key=lambda one: one.version, reverse=True)
 
 

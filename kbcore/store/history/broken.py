@@ -15,7 +15,7 @@ from kbcore.ids import is_link_id
 from kbcore.model.graph import Link, Node
 from kbcore.model.schema import LINK, Schema
 from kbcore.model.state import State
-from kbcore.store.history.names import RenamesSince
+from kbcore.store.history.renames import RenamesSince
 from kbcore.view.history import LINKS, NODES, ElementTable, later_changes
 from kbcore.view.view import View
 

@@ -17,7 +17,7 @@ from kbcore.model.graph import former_ids
 from kbcore.model.record import EPOCH, MERGE, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN, ChangeOperation
 from kbcore.model.renames import joined
 from kbcore.model.state import ElementChange
-from kbcore.query.former import called_again, created_seqs, passed_on, successor
+from kbcore.query.former_ids import called_again, created_seqs, passed_on, successor
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.history import moment, shown
 from kbcore.store.history.reach import check_record, first_record, not_listed
@@ -240,7 +240,7 @@ def missing(view: View, key: str) -> NotFound:
             f"There is no entity {in_quotes(key)}; there is an unresolved edge to it: {unresolved[0]}{more}.",
             hint=records,
         )
-    from kbcore.query.known import near_ids  # noqa: PLC0415 - only failures pay for it
+    from kbcore.query.data_names import near_ids  # noqa: PLC0415 - only failures pay for it
 
     hint = "" if is_link_id(key) else is_it(near_ids(view.rows, key))
     said = not_listed(view).sentences()

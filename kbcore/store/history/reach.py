@@ -2,8 +2,8 @@
 
 Pruning removes whole records; the state after the last of them is kept, so the records that are left can
 be shown and undone. After a salvage, records before missing ones are left as well: they are listed, and shown as far as
-they prove it themselves. Which seqs can be read is decided where they are read, in ``view.past``; why others cannot be,
-in ``gaps``.
+they prove it themselves. Which seqs can be read is decided where they are read, in ``view.history``; why others cannot
+be, in ``gaps``.
 """
 
 from __future__ import annotations
@@ -66,5 +66,5 @@ def merge_base(view_a: View, view_b: View) -> int | None:
 def _sum(view: View, seq: int) -> str:
     if seq == 0:
         return view.basis.lineage
-    [(found,)] = view.records([seq], ["sum"])
+    [(found,)] = view.past.records([seq], ["sum"])
     return str(found)

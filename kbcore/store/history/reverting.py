@@ -17,8 +17,8 @@ from kbcore.model.graph import FORMER_IDS, Link, Node, SyncedFile
 from kbcore.model.read_set import NOTHING
 from kbcore.model.renames import joined_link, paired, renamed_back, renamed_links
 from kbcore.model.state import Changes, ElementChange, State
-from kbcore.store.history.moves import followed, renamed
-from kbcore.store.history.names import LastKey, RenamesSince, back
+from kbcore.store.history.moved_files import followed, renamed
+from kbcore.store.history.renames import LastKey, RenamesSince, back
 from kbcore.store.history.shown import is_confirmed
 from kbcore.store.history.undo_plan import Restoration
 from kbcore.store.history.undo_units import RENAMED, LaterChange, UndoneElement, undone_link, undone_node

@@ -21,7 +21,7 @@ from kbcore.errors import InvalidQuery
 from kbcore.git import blobs, local_branches, revisions
 from kbcore.ids import check_branch_name
 from kbcore.model.values import YEARS, normal_time
-from kbcore.query.meaning import span_of
+from kbcore.query.where_values import span_of
 from kbcore.store.history.reach import merge_base
 from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes

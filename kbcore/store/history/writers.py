@@ -28,6 +28,7 @@ from kbcore.model.claims.change import (
     Rename,
     SetField,
     UnsetField,
+    order_of,
 )
 from kbcore.model.claims.fold import DocumentFacts, Field
 from kbcore.model.claims.subjects import Subjects
@@ -125,7 +126,7 @@ def brought_changes(view: View, low: int, high: int, writer: WriterFilter) -> di
     files = view.claims().files_of([one.id for changes in came.values() for one in changes], view.recorded_seq)
     found: dict[str, list[BroughtChange]] = {}
     for seq, changes in sorted(came.items()):
-        for one in sorted(changes, key=_time):
+        for one in sorted(changes, key=order_of):
             if not writer.wrote(one.actor, one.session):
                 continue
             file = min(files.get(one.id, ()), default="")
@@ -181,7 +182,7 @@ def changes_stating(view: View, seq: int, elements: Mapping[str, Collection[str]
 
 def maker_of(view: View, seq: int, key: str) -> RecordedBy:
     """Return who created or removed an element by a record: the writer of the change where it came with the record."""
-    rows = view.records([seq], ("actor", "changes"))
+    rows = view.past.records([seq], ("actor", "changes"))
     if not rows:
         return RecordedBy(seq)
     actor, changes = rows[0]
@@ -189,7 +190,7 @@ def maker_of(view: View, seq: int, key: str) -> RecordedBy:
         by = bringers(view, [seq])[seq]
         made = [one for one in came_with(view, [seq]).get(seq, ()) if _makes(one, key)]
         if made:
-            return msgspec.structs.replace(said_of(min(made, key=_time), seq, by), session="")
+            return msgspec.structs.replace(said_of(min(made, key=order_of), seq, by), session="")
     return RecordedBy(seq, actor or "")
 
 
@@ -247,7 +248,7 @@ def _members_before(was: Any, now: Any, claims: Iterable[Claim], name: str) -> l
 
 
 def _is_author(view: View, seq: int, writer: WriterFilter) -> bool:
-    rows = view.records([seq], ("actor", "session"))
+    rows = view.past.records([seq], ("actor", "session"))
     return bool(rows) and writer.wrote(rows[0][0] or "", rows[0][1] or "")
 
 
@@ -299,11 +300,7 @@ def _chosen(index: ClaimIndex, candidates: set[str], came: Sequence[Change]) -> 
 
 
 def _last(changes: Sequence[Change]) -> Change | None:
-    return max(changes, key=_time) if changes else None
-
-
-def _time(change: Change) -> tuple[str, str]:
-    return change.at, change.id
+    return max(changes, key=order_of) if changes else None
 
 
 def _id_of(ref: Ref) -> str:

@@ -23,7 +23,6 @@ from kbcore.errors import (
     of_problems,
 )
 from kbcore.errors.remedies import kb
-from kbcore.errors.secrets import secrets_in
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import LEAVE_OUT, SET_BY_KB, Changeset, EdgeWrite, EntityWrite
 from kbcore.model.graph import (
@@ -38,6 +37,7 @@ from kbcore.model.graph import (
 from kbcore.model.record import Operation
 from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp, State
+from kbcore.secrets import secrets_in
 from kbcore.text.escaping import in_quotes, json_text
 from kbcore.text.wording import pluralize, shortened, some_of
 

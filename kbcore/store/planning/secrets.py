@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from kbcore.errors.secrets import Secret, secrets_in
 from kbcore.model.changeset import Changeset, EdgeWrite, EntityWrite
+from kbcore.secrets import Secret, secrets_in
 from kbcore.store.planning.plan_builder import PlanBuilder
 
 CODE: Final = "secret"

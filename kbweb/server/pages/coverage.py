@@ -11,8 +11,8 @@ from kbcore.pages.branch_report import read_last_record
 from kbcore.query import UNREAD, DataNames, Query, check, parse_each, parse_where
 from kbcore.query.coverage import RequirementPart, read_part
 from kbcore.query.coverage import State as MatrixState
-from kbcore.query.drawing import MAX_NODES
 from kbcore.query.matrix import MatrixRequest, check_matrix, read_matrix
+from kbcore.query.svg_drawing import MAX_NODES
 from kbcore.text.escaping import in_quotes
 from kbweb.contents import requirement_lines
 from kbweb.server.pages.page import ExportTable, HtmlPage, PageRequest, root_of, schema_of

@@ -10,7 +10,7 @@ import msgspec
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.limits import MAX_PAGE_ROWS, MAX_TRAVERSAL_DEPTH
 from kbcore.query import NO_PATTERN, UNREAD, DataNames, Query, check, parse_each, parse_pattern, parse_where
-from kbcore.query.former import with_present_ids
+from kbcore.query.former_ids import with_present_ids
 from kbcore.query.subject import Subject, subject_of_node
 from kbcore.store.history.when import span_meant
 from kbcore.sync.searching import search

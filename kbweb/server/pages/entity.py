@@ -8,9 +8,9 @@ from markupsafe import Markup
 
 from kbcore.errors import InvalidQuery
 from kbcore.pages.entity import read_entity_pages
-from kbcore.query.drawing import MAX_NODES, svg
-from kbcore.query.former import called
+from kbcore.query.former_ids import called
 from kbcore.query.section import Section, SectionRequest, section
+from kbcore.query.svg_drawing import MAX_NODES, svg
 from kbcore.store.history.log import missing
 from kbcore.sync.searching import documents
 from kbweb.contents import Detail, entity_html

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import os
 import re
 import shutil
 import stat
@@ -17,6 +16,7 @@ from kbweb.server.access import MAX_REQUESTS
 from tests.cli.ui.test_pages import apply, kb
 from tests.cli.ui.test_writing import post
 from tests.support.processes.explorer import Explorer
+from tests.support.processes.second_user import without_powers
 from tests.support.repository.places import STORES_NAME
 from tests.support.repository.repos import git
 
@@ -173,7 +173,7 @@ def test_a_folder_that_cannot_be_written_is_shown_and_refuses_forms(root):
     for path in reversed(paths):
         path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222)
     try:
-        with Explorer(root, "--write", through=no_powers()) as explorer:
+        with Explorer(root, "--write", through=without_powers()) as explorer:
             assert {explorer.get(path).status for path in ASKED} == {200}
             found = post(explorer, "/entity/REQ-9", action="set", field="title", value="x", seq=4)
             assert (found.status, "Nothing was written" in found.main or "read" in found.main) == (503, True), (
@@ -183,15 +183,6 @@ def test_a_folder_that_cannot_be_written_is_shown_and_refuses_forms(root):
     finally:
         for path in paths:
             path.chmod(0o755 if path.is_dir() else 0o644)
-
-
-def no_powers():
-    """Return what starts a program that permissions bind, as they do not bind root."""
-    if os.geteuid() != 0:
-        return ()
-    if not shutil.which("setpriv"):
-        pytest.skip("permissions do not bind root, and there is no setpriv to lay its powers down")
-    return ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 
 
 def test_settings_that_are_wrong_for_a_while_are_named_with_their_line(root):

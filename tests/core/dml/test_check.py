@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbcore.dml import checking
+from kbcore.dml import check_with_engines
 from kbcore.dml.findings import KINDS
 from kbcore.dml.kb_tools import KB_TOOLS
 from kbcore.dml.program import load_request
@@ -248,7 +248,7 @@ LARGE = {
 
 @pytest.mark.parametrize("name", LARGE)
 def test_a_program_of_nearly_the_most_characters_is_checked(name, monkeypatch):
-    monkeypatch.setattr(checking, "CHECK_S", 600.0)  # what it holds is tried here, on a busy machine too
+    monkeypatch.setattr(check_with_engines, "CHECK_S", 600.0)  # what it holds is tried here, on a busy machine too
     text, errors = LARGE[name]
     found = checked(text, engine_variables("auto"))
     assert (found.errors, found.warnings, len(found.findings)) == (errors, 0, min(errors, MAX_PROGRAM_FINDINGS))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kbcore.dml import Budget, ModelFailed
 from kbcore.dml.check import CallerTools
-from kbcore.dml.checking import errors_finder
+from kbcore.dml.check_with_engines import errors_finder
 from kbcore.dml.compiling import compile_description, instructions, state_of, with_header
 from kbcore.dml.tools import tool_of
 from kbcore.errors import ModelUnavailable, Problem, ProgramFailed, ResourceLimit

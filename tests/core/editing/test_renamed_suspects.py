@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kbcore.editing.undoing import undo
-from kbcore.rules.stale_edges import stale_edges
+from kbcore.rules.suspect_edges import suspect_edges
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.scratch_copy import scratch_copy
 from tests.core.editing.renamed import FILES, LOGIN, files_after, renamed, target
@@ -16,8 +16,8 @@ from tests.support.repository.places import caches_at
 from tests.support.repository.project import Project
 
 
-def suspect_edges(project: Project) -> set[tuple[str, str, str]]:
-    return {(one.from_id, one.type, one.to_id) for one in stale_edges(project.view().rows)}
+def suspects_of(project: Project) -> set[tuple[str, str, str]]:
+    return {(one.from_id, one.type, one.to_id) for one in suspect_edges(project.view().rows)}
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def doubted(filled: Project) -> Project:
     """Change REQ-1, so that what files and clients state about it is suspect; REQ-2 is as it was."""
     filled.apply(edges=[{"type": "relates_to", "kind": "see", "from": "TEST-1", "to": "REQ-2"}])
     filled.sync({"docs/requirements/login.md": LOGIN.replace("Log in", "Sign in")})
-    assert suspect_edges(filled) == {
+    assert suspects_of(filled) == {
         ("REQ-2", "depends_on", "REQ-1"),
         ("S-1", "implements", "REQ-1"),
     }
@@ -34,16 +34,16 @@ def doubted(filled: Project) -> Project:
 
 @pytest.mark.sliced
 def test_a_rename_and_its_undoing_leave_suspect_edges_suspect_and_make_no_others_suspect(doubted: Project) -> None:
-    before = suspect_edges(doubted)
+    before = suspects_of(doubted)
     now = {tuple("REQ-7" if end == "REQ-1" else end for end in edge) for edge in before}
     seq = renamed(doubted).outcome.seq
-    assert suspect_edges(doubted) == now
+    assert suspects_of(doubted) == now
     assert not doubted.sync().outcome.applied
     renamed(doubted, "REQ-2", "REQ-8")
-    assert suspect_edges(doubted) == {tuple("REQ-8" if end == "REQ-2" else end for end in edge) for edge in now}
+    assert suspects_of(doubted) == {tuple("REQ-8" if end == "REQ-2" else end for end in edge) for edge in now}
     renamed(doubted, "REQ-8", "REQ-2")
     undo(target(doubted), seq)
-    assert suspect_edges(doubted) == before
+    assert suspects_of(doubted) == before
 
 
 def test_a_suspect_edge_names_the_record_that_confirmed_it_and_not_a_rename(filled: Project) -> None:
@@ -52,7 +52,7 @@ def test_a_suspect_edge_names_the_record_that_confirmed_it_and_not_a_rename(fill
     renamed(filled, "TEST-1", "TEST-9")
     filled.apply(entities=[{"id": "REQ-8", "severity": "high"}])
     renamed(filled, "REQ-8", "REQ-2")
-    found = {(one.from_id, one.kind): one.confirmed_seq for one in stale_edges(filled.view().rows)}
+    found = {(one.from_id, one.kind): one.confirmed_seq for one in suspects_of(filled.view().rows)}
     assert found["TEST-9", "see"] == seq
 
 
@@ -60,14 +60,14 @@ def test_a_suspect_edge_names_the_record_that_confirmed_it_and_not_a_rename(fill
 def test_an_edge_that_is_confirmed_after_a_rename_is_not_suspect(doubted: Project) -> None:
     renamed(doubted)
     doubted.apply(edges=[{"type": "depends_on", "from": "REQ-2", "to": "REQ-7"}])
-    assert suspect_edges(doubted) == {("S-1", "implements", "REQ-7")}
+    assert suspects_of(doubted) == {("S-1", "implements", "REQ-7")}
 
 
 def test_a_rename_that_a_sync_takes_in_leaves_suspect_edges_suspect(doubted: Project) -> None:
     after = files_after(doubted)
-    now = {tuple("REQ-7" if end == "REQ-1" else end for end in edge) for edge in suspect_edges(doubted)}
+    now = {tuple("REQ-7" if end == "REQ-1" else end for end in edge) for edge in suspects_of(doubted)}
     doubted.sync({"docs/requirements/login.md": after["docs/requirements/login.md"]})
-    assert suspect_edges(doubted) == now
+    assert suspects_of(doubted) == now
 
 
 def counted_suspects(project: Project, ids: list[str] | None = None) -> tuple[set[str], int]:
@@ -79,7 +79,7 @@ def counted_suspects(project: Project, ids: list[str] | None = None) -> tuple[se
         asked.append(sql)
         return view.rows(sql, params)
 
-    return {one.from_id for one in stale_edges(rows, ids)}, len(asked)
+    return {one.from_id for one in suspects_of(rows, ids)}, len(asked)
 
 
 def pairs(project: Project, count: int) -> None:
@@ -129,13 +129,13 @@ def test_an_edge_confirmed_between_two_renames_is_not_suspect_after_them(project
     renamed(project, "B-1", "C-1")
     project.apply(entities=[{"id": "A-0", "title": "fits what it depends on now"}])
     project.apply(edges=[{"type": "depends_on", "from": "A-1", "to": "C-1"}])
-    assert suspect_edges(project) == set()
+    assert suspects_of(project) == set()
     renamed(project, "C-0", "D-0")
     renamed(project, "C-1", "D-1")
-    assert suspect_edges(project) == set()
+    assert suspects_of(project) == set()
     project.apply(entities=[{"id": "D-1", "title": "another"}])
     renamed(project, "D-1", "E-1")
-    assert suspect_edges(project) == {("A-1", "depends_on", "E-1")}
+    assert suspects_of(project) == {("A-1", "depends_on", "E-1")}
 
 
 def test_an_edge_is_suspect_whose_target_a_sync_renames_and_changes_at_once(project: Project) -> None:
@@ -143,9 +143,9 @@ def test_an_edge_is_suspect_whose_target_a_sync_renames_and_changes_at_once(proj
     after = files_after(project)
     text = after["docs/requirements/login.md"]
     assert isinstance(text, bytes)
-    assert suspect_edges(project) == set()
+    assert suspects_of(project) == set()
     project.sync({**after, "docs/requirements/login.md": text.replace(b"Log in", b"Sign in")})
-    assert ("S-1", "implements", "REQ-7") in suspect_edges(project)
+    assert ("S-1", "implements", "REQ-7") in suspects_of(project)
 
 
 def test_an_edge_is_not_suspect_whose_target_a_sync_renames_and_moves_to_another_file(project: Project) -> None:
@@ -154,7 +154,7 @@ def test_an_edge_is_not_suspect_whose_target_a_sync_renames_and_moves_to_another
     text = after.pop("docs/requirements/login.md")
     project.sync({**after, "docs/requirements/login.md": None, "docs/requirements/seven.md": text})
     assert project.node("REQ-1") is None
-    assert suspect_edges(project) == set()
+    assert suspects_of(project) == set()
 
 
 def test_a_new_entity_with_the_earlier_id_of_another_one_has_no_part_in_its_history(doubted: Project) -> None:
@@ -165,14 +165,14 @@ def test_a_new_entity_with_the_earlier_id_of_another_one_has_no_part_in_its_hist
     doubted.sync({"docs/requirements/again.md": again})
     doubted.apply(edges=[{"type": "relates_to", "kind": "see", "from": "TEST-1", "to": "REQ-1"}])
     before = {("REQ-2", "depends_on", "REQ-7"), ("S-1", "implements", "REQ-7")}
-    assert suspect_edges(doubted) == before
+    assert suspects_of(doubted) == before
     doubted.sync({"docs/requirements/again.md": again.replace("Anew", "Newer")})
-    assert suspect_edges(doubted) == before | {("TEST-1", "relates_to", "REQ-1")}
+    assert suspects_of(doubted) == before | {("TEST-1", "relates_to", "REQ-1")}
 
 
 @pytest.mark.sliced
 def test_suspect_edges_are_the_same_in_every_view_and_at_every_seq(doubted: Project) -> None:
-    known = {doubted.seq(): suspect_edges(doubted)}
+    known = {doubted.seq(): suspects_of(doubted)}
     for step in (
         lambda: renamed(doubted),
         lambda: renamed(doubted, "REQ-2", "REQ-8"),
@@ -181,7 +181,7 @@ def test_suspect_edges_are_the_same_in_every_view_and_at_every_seq(doubted: Proj
         lambda: doubted.apply(edges=[{"type": "implements", "from": "S-1", "to": "REQ-7"}]),
     ):
         step()
-        known[doubted.seq()] = suspect_edges(doubted)
+        known[doubted.seq()] = suspects_of(doubted)
     moved = doubted.view().rows("select seq, moved from record order by seq")
     for cache in caches_at(doubted.root).iterdir():
         shutil.rmtree(cache) if cache.is_dir() else cache.unlink()
@@ -191,14 +191,14 @@ def test_suspect_edges_are_the_same_in_every_view_and_at_every_seq(doubted: Proj
         assert view.rows("select seq, moved from record order by seq") == moved
         for seq, edges in known.items():
             with scratch_copy(view, seq) as past:
-                assert {(one.from_id, one.type, one.to_id) for one in stale_edges(past.rows)} == edges, seq
+                assert {(one.from_id, one.type, one.to_id) for one in suspects_of(past.rows)} == edges, seq
     finally:
         again.close()
 
 
 @pytest.mark.sliced
 def test_a_rename_in_files_that_are_not_synced_leaves_suspect_edges_suspect(doubted: Project) -> None:
-    now = {tuple("REQ-7" if end == "REQ-1" else end for end in edge) for edge in suspect_edges(doubted)}
+    now = {tuple("REQ-7" if end == "REQ-1" else end for end in edge) for edge in suspects_of(doubted)}
     doubted.write({"docs/requirements/login.md": files_after(doubted)["docs/requirements/login.md"]})
     workspace, files = doubted.workspace(), WorktreeFiles()
     try:
@@ -206,7 +206,7 @@ def test_a_rename_in_files_that_are_not_synced_leaves_suspect_edges_suspect(doub
             workspace,
             "main",
             lambda view, state: (
-                {(one.from_id, one.type, one.to_id) for one in stale_edges(view.rows)},
+                {(one.from_id, one.type, one.to_id) for one in suspects_of(view.rows)},
                 state.freshness,
             ),
             time_s=60.0,

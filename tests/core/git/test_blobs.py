@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
 from kbcore import limits
 from kbcore.errors import GitUnusable
 from kbcore.git import blobs, find_repository
-from tests.support.repository.repos import commit_files, git, git_env, make_repository
+from tests.support.repository.repos import commit_files, git, git_env
 
 ENV = git_env()
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repository(tmp_path / "repo")
 
 
 def test_a_commit_has_its_files_by_path_whatever_they_are_called(root):

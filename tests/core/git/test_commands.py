@@ -18,16 +18,6 @@ from tests.support.repository.repos import add_submodule, add_worktree, git, git
 ENV = git_env()
 
 
-@pytest.fixture
-def root(tmp_path):
-    return make_repository(tmp_path / "project")
-
-
-@pytest.fixture
-def repo(root):
-    return find_repository(root)
-
-
 def test_the_variables_kept_from_git_are_all_that_git_calls_local(tmp_path):
     assert set(git(tmp_path, "rev-parse", "--local-env-vars").split()) <= LOCAL_ENV_VARS
 

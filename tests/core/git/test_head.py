@@ -26,11 +26,6 @@ NO_GIT = {"PATH": "/nonexistent"}
 """Reading HEAD of ordinary repositories spawns nothing, so it needs no git."""
 
 
-@pytest.fixture
-def root(tmp_path):
-    return make_repository(tmp_path / "project")
-
-
 def head(folder, env=NO_GIT, cache=None) -> HeadState:
     repo = find_repository(folder)
     found = read_head(repo, env, cache=cache)

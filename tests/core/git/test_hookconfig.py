@@ -14,14 +14,9 @@ from kbcore.git.hookconfig import (
     write_configured_hook,
 )
 from tests.support.repository.gits import newer_git
-from tests.support.repository.repos import git, git_env, make_repository
+from tests.support.repository.repos import git, git_env
 
 EVENT = "post-merge"
-
-
-@pytest.fixture
-def root(tmp_path):
-    return make_repository(tmp_path / "project")
 
 
 def test_a_git_without_such_hooks_is_recognized_by_asking_it(root):

@@ -7,14 +7,9 @@ import os
 import pytest
 
 from kbcore.git import find_repository, former_names
-from tests.support.repository.repos import git, git_env, make_repository
+from tests.support.repository.repos import git, git_env
 
 ENV = git_env()
-
-
-@pytest.fixture
-def root(tmp_path):
-    return make_repository(tmp_path / "project")
 
 
 def names(root, branch):

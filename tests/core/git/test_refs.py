@@ -20,16 +20,6 @@ from tests.support.repository.repos import (
 ENV = git_env()
 
 
-@pytest.fixture
-def root(tmp_path):
-    return make_repository(tmp_path / "project")
-
-
-@pytest.fixture
-def repo(root):
-    return find_repository(root)
-
-
 def test_the_configured_default_branch_wins(repo):
     assert default_branch(repo, ENV, "trunk") == "trunk"
 

@@ -11,11 +11,6 @@ from kbcore.git import find_repository
 from tests.support.repository.repos import add_submodule, add_worktree, commit_files, git, make_repository
 
 
-@pytest.fixture
-def root(tmp_path):
-    return make_repository(tmp_path / "project")
-
-
 def test_the_nearest_repository_upwards_is_found(root):
     (root / "a" / "b").mkdir(parents=True)
     found = find_repository(root / "a" / "b")

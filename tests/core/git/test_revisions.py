@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
 from kbcore.git import find_repository, revisions
-from tests.support.repository.repos import commit_files, git, git_env, make_repository
+from tests.support.repository.repos import commit_files, git, git_env
 
 ENV = git_env()
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repository(tmp_path / "repo")
 
 
 @pytest.mark.parametrize("rev", ["nowhere", "HEAD:x", "--output=x", "", "HEAD^{tree}", ":/nothing", "a..b"])

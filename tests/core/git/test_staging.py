@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from kbcore.git import find_repository, staging
-from tests.support.repository.repos import commit_files, git, git_env, make_repository
+from tests.support.repository.repos import commit_files, git, git_env
 
 ENV = git_env()
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make_repository(tmp_path / "repo")
 
 
 def test_what_git_ignores_is_what_it_does_not_keep(root):

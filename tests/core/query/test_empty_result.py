@@ -7,10 +7,10 @@ import pytest
 from kbcore import query
 from kbcore.model.schema import CORE
 from kbcore.query import Condition, Query
+from kbcore.query.data_names import near_ids
 from kbcore.query.empty_result import Filter, filters_of, unknown_ids
-from kbcore.query.known import near_ids
-from kbcore.query.meaning import path_of
 from kbcore.query.request import Pattern
+from kbcore.query.where_values import path_of
 from tests.support.repository.project import Project, req
 from tests.support.views.graph import Texts
 

@@ -9,8 +9,8 @@ from kbcore import limits, query
 from kbcore.errors import InvalidQuery, NotFound
 from kbcore.model.schema import CORE, CORE_EDGES, CORE_ENTITIES, EntityType, schema_of
 from kbcore.query import Condition, Pattern, Query, parse_pattern, parse_where
-from kbcore.query.meaning import number_of, span_of
 from kbcore.query.walk import path_text
+from kbcore.query.where_values import number_of, span_of
 from kbcore.view.tables import node_row
 from tests.core.query.asked import ask, both, ids, requirements_graph
 from tests.support.repository.project import document

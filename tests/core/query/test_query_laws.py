@@ -16,7 +16,7 @@ from kbcore.model.schema import CORE
 from kbcore.model.values import normal_time
 from kbcore.query import Condition, Pattern, Query
 from kbcore.query.conditions import ALLOWED, OPERATORS
-from kbcore.query.meaning import number_of, span_of
+from kbcore.query.where_values import number_of, span_of
 from tests.support.effort.scale import tries
 from tests.support.generators.histories import laws
 from tests.support.oracles.ranking import Corpus, pieces

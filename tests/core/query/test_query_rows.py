@@ -10,7 +10,7 @@ from kbcore import query
 from kbcore.errors import HistoryPruned, InvalidQuery
 from kbcore.model.graph import edge_json, entity_json
 from kbcore.model.schema import CORE
-from kbcore.query import Query, comparing, sql
+from kbcore.query import Query, condition_sql, sql
 from kbcore.query.keys import key_of
 from kbcore.view.tables import SMALL_LIST
 from tests.core.query.asked import ask, both, ids, requirements_graph
@@ -44,9 +44,9 @@ class TestOrder:
 def test_text_is_ordered_by_its_numbers_filled_up_with_zeros(texts):
     graph = graph_of([node(f"R{at}", title=text) for at, text in enumerate(texts)])
     key = key_of("title", is_edge=False)
-    order, _ = comparing.sortable(sql.statement(None), key)
+    order, _ = condition_sql.sortable(sql.statement(None), key)
     found = graph.rows(f"select coalesce(n.title, ''), {order} from node n")
-    assert {(text, shown or "") for text, shown in found} == {(text, comparing.natural(text)) for text in texts}
+    assert {(text, shown or "") for text, shown in found} == {(text, condition_sql.natural(text)) for text in texts}
 
 
 class TestEdges:

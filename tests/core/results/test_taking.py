@@ -20,7 +20,7 @@ from kbcore.query.subject import find
 from kbcore.results import taking
 from kbcore.results.recording import record
 from kbcore.results.taking import commit_named
-from kbcore.rules.stale_edges import stale_edges
+from kbcore.rules.suspect_edges import suspect_edges
 from kbcore.storage.fs import RealFs
 from kbcore.store.history import undo
 from tests.core.results.reporting import COMMIT, DOCUMENTS, junit, take, take_files, verdict
@@ -132,11 +132,11 @@ def test_no_other_client_sets_or_removes_a_verdict(tested, attributes):
 
 def test_a_verdict_makes_no_edge_suspect_and_confirms_none(tested):
     tested.apply(entities=[{"id": "T-1", "attributes": {"lab": 3}}])
-    suspect = {one.id for one in stale_edges(tested.view().rows, None)}
+    suspect = {one.id for one in suspect_edges(tested.view().rows, None)}
     take(tested, FAILING)
     take(tested, PASSING)
     assert suspect
-    assert {one.id for one in stale_edges(tested.view().rows, None)} == suspect
+    assert {one.id for one in suspect_edges(tested.view().rows, None)} == suspect
 
 
 def test_a_verdict_is_no_claim_of_a_change(tested):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 
 import pytest
@@ -11,6 +10,7 @@ from kbcore.errors import BranchMoved, DerivedFact, InvalidQuery
 from kbcore.store import branches
 from kbcore.sync.answer import UnresolvedLink
 from kbcore.sync.run import SyncOptions, check_worktree, sync
+from tests.support.disk.unlistable import refuse_listing
 from tests.support.repository.places import caches_at, stores_at
 from tests.support.repository.project import AUTHOR, Project, document, req
 from tests.support.repository.repos import git
@@ -297,15 +297,7 @@ def test_a_symlink_out_of_the_repository_is_reported_and_not_read(project: Proje
 def test_a_folder_that_cannot_be_listed_takes_nothing_away(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.sync({f"{REQS}/deep/1.md": req("REQ-1"), f"{REQS}/2.md": req("REQ-2")})
     project.write({f"{REQS}/2.md": None})
-    scandir = os.scandir
-
-    def refusing(path: os.PathLike[str]) -> object:
-        # Permissions would do, if root did not pass them by.
-        if os.fspath(path).endswith("deep"):
-            raise PermissionError(errno.EACCES, "Permission denied", os.fspath(path))
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refusing)
+    refuse_listing(monkeypatch, "deep")
     answer = project.sync()
     assert [(path, one.code) for path, one in answer.problems] == [(f"{REQS}/deep", "unreadable")]
     assert answer.outcome.deleted == ("REQ-2",)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 
@@ -15,6 +14,7 @@ from kbcore.sync.active_extractors import wanted
 from kbcore.sync.pending import find_pending, place_of
 from kbcore.sync.scan import read_named
 from tests.support.disk.faultfs import LoggingFs, NoSyncFs
+from tests.support.disk.unlistable import refuse_listing
 from tests.support.repository.project import Project, req
 
 REQS = "docs/requirements"
@@ -74,15 +74,7 @@ def test_files_below_a_folder_that_cannot_be_listed_are_not_removed(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.sync({f"{REQS}/deep/1.md": req("REQ-1"), f"{REQS}/2.md": req("REQ-2")})
-    scandir = os.scandir
-
-    def refusing(path: os.PathLike[str]) -> object:
-        # Permissions would do, if root did not pass them by.
-        if os.fspath(path).endswith("deep"):
-            raise PermissionError(errno.EACCES, "Permission denied", os.fspath(path))
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refusing)
+    refuse_listing(monkeypatch, "deep")
     found = find_pending(project.view(), place_of(project.workspace()), {}, 0)
     assert (found.gone, list(found.scan.blind)) == ((), [f"{REQS}/deep"])
 

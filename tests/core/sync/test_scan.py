@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kbcore import limits
-from kbcore.errors import InvalidConfig
 from kbcore.extract.facts import Facts, PathRule, SourceFile
-from kbcore.sync.scan import Scan, ScanState, scan, wanted
+from kbcore.sync.scan import Scan, ScanState, scan
+from kbcore.sync.wanted_files import wanted
+from tests.core.sync.readers import Reader
 
 
 class Remover:
@@ -55,22 +55,6 @@ def test_a_link_to_nothing_is_a_file_that_cannot_be_read(tmp_path: Path) -> None
     facts = found.files["docs/b.md"].facts
     assert facts
     assert [problem.code for problem in facts.problems] == ["unreadable"]
-
-
-class Reader:
-    """An extractor that reads what some globs mean, and states nothing."""
-
-    name = "reader"
-    version = 1
-
-    def __init__(self, *globs: str) -> None:
-        self._globs = globs
-
-    def path_rules(self, _: Mapping[str, Any]) -> list[PathRule]:
-        return [PathRule(glob) for glob in self._globs]
-
-    def extract(self, _: SourceFile, __: Mapping[str, Any]) -> Facts:
-        return Facts()
 
 
 def listed(root: Path, monkeypatch: pytest.MonkeyPatch, *globs: str, below: list[str] | None = None) -> list[str]:
@@ -116,14 +100,6 @@ def test_a_search_that_begins_beyond_a_link_is_one_of_its_own(tmp_path: Path) ->
     (tmp_path / "link").symlink_to("real")
     wants = wanted([(Reader("**/*.md", "link/*.md"), {})], {}, b"")
     assert sorted(scan(tmp_path, wants, ScanState({}, {}, 0)).files) == ["link/one.md", "real/one.md"]
-
-
-def test_the_globs_of_all_extractors_together_have_a_limit() -> None:
-    many = Reader(*(f"docs/{number}/*.md" for number in range(limits.MAX_GLOBS // 2)))
-    assert len(wanted([(many, {}), (many, {})], {}, b"")) == 2
-    with pytest.raises(InvalidConfig, match="the limit is 1000") as refused:
-        wanted([(many, {}), (many, {}), (Reader("a.md"), {})], {}, b"")
-    assert refused.value.details[0].code == "too_many_globs"
 
 
 def test_many_paths_below_which_something_changed_cost_one_look_each(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ from kbcore.sync import jobs
 from kbcore.sync.comparison import FileSources, compare
 from kbcore.sync.first_sync import plan_first
 from kbcore.sync.pending import find_pending, place_of
-from kbcore.sync.scan import FoundFile, ScanState, read_facts, scan, wanted
+from kbcore.sync.scan import FoundFile, ScanState, read_facts, scan
+from kbcore.sync.wanted_files import wanted
 from kbcore.sync.workers import Workers
 from tests.support.effort.scale import SEED, tries
 from tests.support.generators.trees import Edits

@@ -71,8 +71,11 @@ def test_records_and_superseded_rows_are_the_same_before_and_after_they_are_in_t
         }
 
         def found() -> list[object]:
-            past = [view.past(name, keys, [*ELEMENTS[name][1], "ended"], since=since) for name, keys in wanted.items()]
-            return [sorted(map(repr, rows)) for rows in (view.records(seqs, [*RECORD]), *past)]
+            past = [
+                view.past.superseded(name, keys, [*ELEMENTS[name][1], "ended"], since=since)
+                for name, keys in wanted.items()
+            ]
+            return [sorted(map(repr, rows)) for rows in (view.past.records(seqs, [*RECORD]), *past)]
 
         before = found()
         assert before == found(), "asking loads nothing"

@@ -13,8 +13,8 @@ import pytest
 from kbcore.config.settings import KipLimits
 from kbcore.kip.binding import read
 from kbcore.kip.find import find
-from kbcore.query.known import DataNames
-from kbcore.rules.stale_edges import stale_edges
+from kbcore.query.data_names import DataNames
+from kbcore.rules.suspect_edges import suspect_edges
 from kbcore.view.view import View
 from tests.support.generators.kip_queries import SCHEMA
 from tests.support.views.large import ROWS, large_view
@@ -48,10 +48,10 @@ def rows(view: View, sql: str, params: Any = ()) -> list[tuple[Any, ...]]:
 
 def test_suspect_edges_are_found_in_a_large_branch(view: View) -> None:
     changed = f"REQ-{ROWS // 2}"
-    [found] = stale_edges(lambda sql, params: rows(view, sql, params))
+    [found] = suspect_edges(lambda sql, params: rows(view, sql, params))
     assert (found.from_id, found.to_id) == (f"REQ-{ROWS // 2 + 1}", changed)
-    assert [one.id for one in stale_edges(lambda sql, params: rows(view, sql, params), ids=[found.id])] == [found.id]
-    assert stale_edges(lambda sql, params: rows(view, sql, params), ends=["REQ-1"]) == []
+    assert [one.id for one in suspect_edges(lambda sql, params: rows(view, sql, params), ids=[found.id])] == [found.id]
+    assert suspect_edges(lambda sql, params: rows(view, sql, params), ends=["REQ-1"]) == []
 
 
 @pytest.mark.parametrize(

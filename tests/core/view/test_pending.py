@@ -57,35 +57,6 @@ def test_records_are_folded_only_when_what_they_may_change_is_asked_for() -> Non
         assert view.rows("select count(*) from node") == [(4,)]
 
 
-def test_that_nothing_ended_in_a_young_branch_is_known_without_a_database() -> None:
-    entries = entries_of([creating(1), [PutNode(id="N-1", base=1, set={"title": "y"})]])
-    with built(entries, 0) as view:
-        view.extend(iter(entries[:1]), basis_at(entries, 1))
-        assert view.has_ended_none("node")
-        view.extend(iter(entries[1:]), basis_at(entries, 2))
-        assert not view.has_ended_none("node")
-        assert view.has_ended_none("link")
-        assert "_connection" not in vars(view)
-        assert view.rows("select count(*) from node_history") == [(1,)]
-        assert not view.has_ended_none("link"), "what is in tables is not known"
-
-
-def test_that_nothing_ended_is_not_known_of_a_base_with_records() -> None:
-    entries = entries_of([creating(1)])
-    with built(entries, 1) as view:
-        assert not view.has_ended_none("node")
-
-
-def test_records_and_superseded_rows_of_a_short_branch_are_answered_without_a_database() -> None:
-    entries = entries_of([creating(1), [PutNode(id="N-1", base=1, set={"title": "y"})]])
-    with built(entries, 0) as view:
-        view.extend(iter(entries), basis_at(entries, 2))
-        assert view.past("node", ["N-1", "N-2"], ["id", "version", "ended"]) == [("N-1", 1, 2)]
-        assert view.past("node", ["N-1"], ["id"], since=2) == []
-        assert view.records([2, 3], ["seq", "changeset_id"]) == [(2, entries[1].record.changeset_id)]
-        assert "_connection" not in vars(view)
-
-
 def test_an_id_that_is_gone_with_its_former_ids_is_known_before_and_after_it_is_in_tables() -> None:
     renamed = [
         PutNode(id=f"N-{number}", base=0, set={"type": "req", "title": "x", FORMER_IDS: [f"OLD-{number}"]})

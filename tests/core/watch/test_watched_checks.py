@@ -14,7 +14,7 @@ from kbcore.errors import (
 from kbcore.storage.fs import RealFs
 from kbcore.store.history import undo
 from kbcore.watch import pauses
-from kbcore.watch.backlog import DOUBT_S
+from kbcore.watch.debounce import DOUBT_S
 from kbcore.watch.events import Checked, Event, Synced, Waiting
 from kbcore.watch.notices import NotedPaths
 from tests.core.watch.watching import CALM_S, ONE, REQS

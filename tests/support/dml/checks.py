@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 
 from kbcore.dml.check import CallerTools, CheckedProgram
-from kbcore.dml.checking import check_program
+from kbcore.dml.check_with_engines import check_program
 from tests.support.repository.repos import git_env
 
 

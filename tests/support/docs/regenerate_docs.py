@@ -19,8 +19,8 @@ from kbcore.errors import KBError
 from kbcore.errors.remedies import for_shell
 from kbcore.extract.sources import profiles
 from kbcore.kip.errors import CODES
-from kbcore.kip.failures import KIP_CODES
 from kbcore.kip.grammar import GRAMMAR, TOKENS
+from kbcore.kip.kb_errors import KIP_CODES
 from kbcore.kip.reference import SYNTAX
 from kbcore.model.schema import CORE
 from kbcore.model.schema_text import core_schema_text

@@ -249,7 +249,7 @@ def _query() -> Target:
     from kbcore import query, view
     from kbcore.errors import InvalidQuery, Problem
     from kbcore.model.schema import CORE
-    from kbcore.query import sql
+    from kbcore.query import condition_sql, sql
     from kbcore.store.history.when import when_of
     from kbcore.text import cursor
     from kbmcp.tools import argument_models, run_call
@@ -257,6 +257,7 @@ def _query() -> Target:
 
     parts = [*Path(query.__file__).parent.glob("*.py"), *Path(view.__file__).parent.glob("*.py")]
     words = set(re.findall(r"\w+", "".join(path.read_text() for path in parts)))
+    words.add("0" * condition_sql._DIGITS)  # in front of numbers, for their order among texts
     digest = cursor.request_mark("x")
     fields = [
         name

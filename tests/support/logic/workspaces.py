@@ -13,8 +13,9 @@ from kbcore.errors import PrologFailed
 from kbcore.logic import contents
 from kbcore.logic.branch_clauses import BranchClauses, ClauseCache
 from kbcore.logic.engine.libraries import NO_LIBRARIES, Libraries
+from kbcore.logic.parsed_clauses import ClauseOutcomes
 from kbcore.logic.source import BranchSource
-from kbcore.logic.workspace import ClauseOutcomes, Mode, PrologWorkspace
+from kbcore.logic.workspace import Mode, PrologWorkspace
 from tests.support.repository.clauses import clause_store
 from tests.support.repository.project import Project
 

@@ -1,8 +1,9 @@
-"""Programs that run as another user of the machine. Only root can start them; elsewhere their tests are skipped."""
+"""Programs that run as another user of the machine, which only root can start, or without the powers of root."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,3 +58,12 @@ def common() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="kb-users-") as name:
         Path(name).chmod(0o755)
         yield Path(name)
+
+
+def without_powers() -> tuple[str, ...]:
+    """Return what to put before a command so that permissions bind it, as they do not bind root."""
+    if os.geteuid() != 0:
+        return ()
+    if not shutil.which("setpriv"):
+        pytest.skip("permissions do not bind root, and there is no setpriv to lay its powers down")
+    return ("setpriv", "--bounding-set=-all", "--inh-caps=-all")

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from tests.support.processes.server_lines import ServerLines
 from tests.support.repository.repos import git_env
 
 ROOT = Path(__file__).resolve().parents[3]
 WAIT_S = 120.0
 
 
-class Spoken:
+class Spoken(ServerLines):
     """A running server; every line that it writes is kept."""
 
     def __init__(
         self, root: Path, *, command: Sequence[str] = ("-m", "kbmcp.server"), prefix: Sequence[str] = ()
     ) -> None:
-        self.process = subprocess.Popen(
+        process = subprocess.Popen(
             [*prefix, sys.executable, *command, "-C", str(root)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -32,11 +31,8 @@ class Spoken:
             env=git_env({"PYTHONPATH": str(ROOT)}),
             cwd=ROOT,
         )
-        self.lines: list[bytes] = []
-        self.said = b""
-        self._arrived: queue.Queue[bytes] = queue.Queue()
-        self._readers = [threading.Thread(target=one, daemon=True) for one in (self._read, self._read_errors)]
-        for reader in self._readers:
+        super().__init__(process)
+        for reader in self.readers:
             reader.start()
 
     def __enter__(self) -> Self:
@@ -45,28 +41,11 @@ class Spoken:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait(WAIT_S)
-        for reader in self._readers:
+        for reader in self.readers:
             reader.join(WAIT_S)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert stream
             stream.close()
-
-    def _read(self) -> None:
-        assert self.process.stdout
-        for line in self.process.stdout:
-            self.lines.append(line)
-            self._arrived.put(line)
-        self._arrived.put(b"")
-
-    def _read_errors(self) -> None:
-        assert self.process.stderr
-        for line in self.process.stderr:
-            self.said += line
-
-    def write(self, data: bytes) -> None:
-        assert self.process.stdin
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
 
     def ask(self, key: int | str, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send a request and return the answer to it, whatever comes before."""
@@ -75,9 +54,9 @@ class Spoken:
         )
         self.write(json.dumps(message).encode() + b"\n")
         while True:
-            line = self._arrived.get(timeout=WAIT_S)
+            line = self.arrived.get(timeout=WAIT_S)
             if not line:
-                raise AssertionError(f"the server has ended: {self.said[-2000:].decode(errors='replace')}")
+                raise AssertionError(f"the server has ended: {self.errors[-2000:].decode(errors='replace')}")
             answer: dict[str, Any] = json.loads(line)
             if answer.get("id") == key:
                 return answer
@@ -98,7 +77,7 @@ class Spoken:
         assert self.process.stdin
         self.process.stdin.close()
         status = self.process.wait(WAIT_S)
-        self._readers[0].join(WAIT_S)
+        self.readers[0].join(WAIT_S)
         return status
 
 

@@ -17,6 +17,7 @@ from kbcore.kip.kml.export import export
 from kbcore.kip.names import type_names
 from kbcore.model.schema import Schema
 from kbcore.store import branches
+from tests.support.oracles.kip_model import Key
 from tests.support.repository.project import AUTHOR, Project
 
 NOW = "2026-07-01T12:00:00Z"
@@ -84,6 +85,17 @@ class Kip:
         ids = [row[0] for row in view.rows("select id from node union all select id from link where is_resolved")]
         found = [*view.nodes(ids), *view.links(ids)]
         return {one.id: element_json(one, types) for one in sorted(found, key=lambda one: one.id)}
+
+    def shown_by_key(self) -> list[tuple[Key, dict[str, Any]]]:
+        """Return all that is stored, as KIP shows it, each with the key by which the model knows it."""
+        shown = self.shown()
+
+        def key_of(one: dict[str, Any]) -> Key:
+            if "predicate" not in one:
+                return ("node", one["type"], one["name"])
+            return ("link", key_of(shown[one["subject"]]), one["predicate"], key_of(shown[one["object"]]))
+
+        return [(key_of(one), one) for one in shown.values()]
 
     def elements(self) -> list[dict[str, Any]]:
         """Return all that is stored, as KIP shows it, without what a write stamps by itself."""

@@ -131,7 +131,7 @@ def _stepped(
                 view.adopt(entries[position - 1], changes, basis_at(entries, position))
             case 6:
                 if not view._tail.is_base_empty:
-                    view._filter.make()
+                    view._base.filter.make()
             case _:
                 published += 1
                 path = str(folder / f"{published}.duckdb")

@@ -38,15 +38,8 @@ def graph(kip: Kip) -> dict[str, Any]:
 
 def keys_of(kip: Kip) -> list[Key]:
     """Return the elements of a store as those that draw commands name them."""
-    shown = kip.shown()
-
-    def key_of(one: dict[str, Any]) -> Key:
-        if "predicate" not in one:
-            return ("node", one["type"], one["name"])
-        return ("link", key_of(shown[one["subject"]]), one["predicate"], key_of(shown[one["object"]]))
-
     own = {*PREDICATES}
-    return [key_of(one) for one in shown.values() if one.get("type") in TYPES or one.get("predicate") in own]
+    return [key for key, one in kip.shown_by_key() if one.get("type") in TYPES or one.get("predicate") in own]
 
 
 @pytest.mark.sliced(1)

@@ -28,7 +28,7 @@ TASTE = 'CONCEPT { {type: "$ConceptType", name: "Taste"} }'
 def test_a_record_has_the_digest_that_every_version_takes_of_its_command(kip: Kip) -> None:
     kip(f"UPSERT {{ CONCEPT {{ {ALICE} }} }}")
     kip(f'UPSERT {{ PROPOSITION {{ ({ALICE}, "mentions", {{type: "Person", name: "$self"}}) }} }}')
-    assert kip.project.view().records([2], ["digest"]) == [
+    assert kip.project.view().past.records([2], ["digest"]) == [
         ("c2543c26265aa4a92baf8dc64f09d871d0bbabc7cfd275aa2f57b29110967a69",)
     ]
 

@@ -14,19 +14,10 @@ from kbcore.maintenance.adopting import adopt
 from kbcore.maintenance.backup import back_up, restore
 from kbcore.storage import head, trashed
 from kbcore.store import branches
-from kbcore.store.branches import lost
 from kbcore.store.pool import Machine
+from tests.core.store.branches.losing import put, sentence, store_of
 from tests.support.repository.project import AUTHOR, Project
 from tests.support.repository.repos import git
-
-
-def put(project: Project, *names: str) -> None:
-    for name in names:
-        project.apply(entities=[{"id": name, "type": "req", "title": "T", "status": "open"}])
-
-
-def store_of(project: Project, branch: str = "main") -> Path:
-    return project.workspace().folders.directory_of(branch)
 
 
 def remove(project: Project, branch: str = "main") -> None:
@@ -37,11 +28,6 @@ def remove(project: Project, branch: str = "main") -> None:
 def fresh(project: Project) -> Project:
     project.close()
     return Project(project.root, is_new=False)
-
-
-def sentence(project: Project, branch: str = "main") -> str:
-    loss = lost.loss_of(project.workspace(), branch)
-    return loss.sentence() if loss else ""
 
 
 def restored(project: Project) -> None:

@@ -15,7 +15,7 @@ from kbcore.model.schema import CORE
 from kbcore.model.state import Stamp
 from kbcore.query.paging import page_of
 from kbcore.query.request import Query
-from kbcore.rules.stale_edges import stale_edges
+from kbcore.rules.suspect_edges import suspect_edges
 from kbcore.store.history.compare import count_differences, diff, differences_from
 from kbcore.store.history.log import log, missing, record_json, stated_json
 from kbcore.store.history.moment import read_at, seq_at
@@ -176,11 +176,11 @@ def test_every_record_that_is_left_is_listed_and_shown_as_far_as_it_is_proven(sa
 
 @pytest.mark.sliced
 def test_an_edge_that_a_missing_record_may_have_confirmed_is_suspect_until_it_is_confirmed(salvaged: Project) -> None:
-    found = {(one.from_id, one.to_id): one.unproven for one in stale_edges(salvaged.view().rows)}
+    found = {(one.from_id, one.to_id): one.unproven for one in suspect_edges(salvaged.view().rows)}
     assert found == {("B", "A"): MISSING}
-    assert [one.from_id for one in stale_edges(salvaged.view().rows, ends={"A"})] == ["B"]
+    assert [one.from_id for one in suspect_edges(salvaged.view().rows, ends={"A"})] == ["B"]
     salvaged.apply(edges=[{"type": "depends_on", "from": "B", "to": "A"}])
-    assert stale_edges(salvaged.view().rows) == []
+    assert suspect_edges(salvaged.view().rows) == []
 
 
 def damage(project: Project, inside: bytes) -> None:
@@ -201,7 +201,7 @@ def test_an_edge_that_is_suspect_names_the_gap_after_its_last_confirmation(salva
     damage(salvaged, b"A five")
     view = salvaged.view()
     assert [(gap.first, gap.last) for gap in not_listed(view).gaps] == [(4, 4), (11, 11)]
-    found = {(one.from_id, one.to_id): (one.confirmed_seq, one.unproven) for one in stale_edges(view.rows)}
+    found = {(one.from_id, one.to_id): (one.confirmed_seq, one.unproven) for one in suspect_edges(view.rows)}
     assert found["B", "A"] == (10, "record 11 is missing since the salvage that record 14 documents")
 
 

@@ -5,7 +5,7 @@ import pytest
 from kbcore import errors
 from kbcore.errors import KBError, KipRefused, Problem
 from kbcore.kip.errors import CODES, SYNTAX, envelope, refused
-from kbcore.kip.failures import KIP_CODES, bug, in_batch, in_kip
+from kbcore.kip.kb_errors import KIP_CODES, bug, in_batch, in_kip
 
 
 def raised(parent=KBError):

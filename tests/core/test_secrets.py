@@ -10,8 +10,8 @@ import uuid
 
 import pytest
 
-from kbcore.errors.secrets import FORMATS, MARKS, RANDOM_IN_FIELD, masked, masked_in, secret_in, secrets_in
 from kbcore.limits import MAX_TEXT_BYTES
+from kbcore.secrets import FORMATS, MARKS, RANDOM_IN_FIELD, masked, masked_in, secret_in, secrets_in
 from tests.support.views.graph import Graph
 
 MIXED = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

@@ -14,7 +14,7 @@ from kbcli.invocation.read_only import ReadOnlyFs
 from kbcore.errors import KBError, StorageFull
 from kbcore.storage import branchdir, journal
 from kbcore.store import branches
-from kbcore.store.branches import moves
+from kbcore.store.branches import store_moves
 from tests.core.store.branches.making import req
 from tests.support.disk.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
 from tests.support.effort.scale import spread
@@ -149,12 +149,12 @@ def test_a_branch_that_begins_again_says_what_the_trash_has_of_it(topic: Project
 
 def test_an_empty_store_says_as_well_what_the_trash_has_of_its_branch(project: Project) -> None:
     project.apply(entities=[req("A")])
-    moves.throw_away(project.workspace(), project.workspace().folders.directory_of("main"))
+    store_moves.throw_away(project.workspace(), project.workspace().folders.directory_of("main"))
     assert "`kb branch restore main`" in branches.open_branch(project.workspace(), None)[2].notice
 
 
 def test_who_only_reads_gets_a_notice_of_a_store_that_an_ended_process_left_aside(topic: Project) -> None:
-    moves.set_aside(topic.workspace(), topic.workspace().folders.directory_of("topic"))
+    store_moves.set_aside(topic.workspace(), topic.workspace().folders.directory_of("topic"))
     reader = Project(topic.root, fs=ReadOnlyFs(NO_SYNC), is_new=False)
     assert "was being replaced" in branches.open_to_read(reader.workspace(), None)[2].notice
     assert not branches.open_branch(topic.workspace(), None)[2].is_new

@@ -1,9 +1,9 @@
-"""The nodes that a view caches: those that it read last, and those that are looked up often."""
+"""Facts of the nodes that a view looks up often: those that define something, and those with former ids."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from kbcore.model.graph import Node
 from kbcore.model.state import Changes
@@ -12,32 +12,6 @@ from kbcore.view.tail import Tail
 
 T = TypeVar("T")
 D = TypeVar("D")
-
-_MOST: Final = 2000
-"""Nodes that are remembered; one takes a kibibyte or two."""
-
-
-class RowCache:
-    """The nodes of one base that were read last, and ids that it does not have: a base never changes."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, Node | None] = {}
-
-    def get(self, keys: Sequence[str], read: Callable[[Sequence[str]], Iterable[Node]]) -> list[Node]:
-        """Return the nodes with these ids, as far as they exist; ``read`` is asked for those not known yet."""
-        missing = [key for key in keys if key not in self._known]
-        if len(keys) > _MOST:
-            return list(read(keys))
-        if missing:
-            if len(self._known) + len(missing) > _MOST:
-                self._known = {key: self._known[key] for key in keys if key in self._known}
-            self._known |= dict.fromkeys(missing)
-            self._known |= {node.id: node for node in read(missing)}
-        return [node for key in keys if (node := self._known[key]) is not None]
-
-    def rebase(self, _tail: Tail) -> None:
-        """Forget everything: there is another base."""
-        self._known.clear()
 
 
 class SelectedNodes(Generic[T]):

@@ -13,10 +13,10 @@ from typing import Final
 
 from kbcore.model.graph import CONTESTED
 from kbcore.query.conditions import AnyOf, Condition, Operator
+from kbcore.query.data_names import pointer
 from kbcore.query.keys import Key, key_of
-from kbcore.query.known import pointer
-from kbcore.query.meaning import Number, number_of, span_of
 from kbcore.query.walk import WalkStatement
+from kbcore.query.where_values import Number, number_of, span_of
 from kbcore.view.tables import FILE_OF
 
 _DIGITS: Final = 40

@@ -11,7 +11,7 @@ from kbcore.ids import link_id
 from kbcore.model.graph import Link, Statement
 from kbcore.store.answers import Outcome
 from kbcore.store.history import undo
-from kbcore.store.history.moves import followed
+from kbcore.store.history.moved_files import followed
 from kbcore.store.history.undo import UndoOptions
 from kbcore.view.history import Later
 from tests.support.repository.project import AUTHOR, Project, req

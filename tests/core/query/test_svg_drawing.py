@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbcore.query.drawing import svg
 from kbcore.query.section import Arrow, Section
 from kbcore.query.subject import Subject
+from kbcore.query.svg_drawing import svg
 from tests.core.query.test_diagram import SUBJECTS, TEXTS
 from tests.support.effort.scale import tries
 

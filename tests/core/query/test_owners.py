@@ -8,7 +8,7 @@ from kbcore import query
 from kbcore.errors import InvalidQuery
 from kbcore.model.schema import CORE
 from kbcore.query.conditions import Condition
-from kbcore.query.owning import EntityOwners, owners_of_file, read_owners
+from kbcore.query.owners import EntityOwners, owners_of_file, read_owners
 from kbcore.query.request import Query
 from kbcore.text.code_owners import NONE, read
 from tests.support.views.graph import graph_of, node

@@ -328,7 +328,7 @@ where k.began <= (select begins from history)
 """  # noqa: S608 - no text from outside
 
 
-class StaleEdge(msgspec.Struct, frozen=True, array_like=True):
+class SuspectEdge(msgspec.Struct, frozen=True, array_like=True):
     """A suspect edge, the seq at which it was last confirmed, and that at which its target last changed.
 
     ``text_path`` is the document of the target where its text changed last, else "": the history of an entity does not
@@ -352,13 +352,13 @@ class StaleEdge(msgspec.Struct, frozen=True, array_like=True):
     code_path: str = ""
 
 
-def stale_edges(
+def suspect_edges(
     rows: Rows,
     ids: Collection[str] | None = None,
     ends: Collection[str] | None = None,
     *,
     seq: int | None = None,
-) -> list[StaleEdge]:
+) -> list[SuspectEdge]:
     """Return the suspect edges, all of them or those with these ids, or with an end among these.
 
     With a ``seq``: those whose targets were, at that seq, not as they were when the edges were last confirmed, as that
@@ -374,7 +374,7 @@ def stale_edges(
         condition = f"and l.id {among}" if ends is None else f"and (l.from_id {among} or l.to_id {among})"
         params = [sorted(ends if ends is not None else ids or ())]
     [(has_turned, has_gaps, has_renames)] = rows(_HAS_TURNED, [])
-    found: list[StaleEdge] = []
+    found: list[SuspectEdge] = []
     if has_turned:
         asked = _asked(condition, has_moved=False)
         [(count, moves)] = rows(f"{asked} select ({_COUNTED}), ({_MAY_HAVE_MOVED})", params)
@@ -382,7 +382,7 @@ def stale_edges(
             asked = _asked(condition, has_moved=True)
             [(count,)] = rows(f"{asked} {_COUNTED}", params)
         if count:
-            found = [StaleEdge(*row) for row in rows(f"{asked}, {_STRETCHES}, {_CONFIRMED}, {_suspect(seq)}", params)]
+            found = [SuspectEdge(*row) for row in rows(f"{asked}, {_STRETCHES}, {_CONFIRMED}, {_suspect(seq)}", params)]
     if seq is not None:
         found = [one for one in found if one.confirmed_seq <= seq]
     if has_renames:
@@ -390,7 +390,7 @@ def stale_edges(
     return found + (_unproven(rows, condition, params) if has_gaps else [])
 
 
-def _without_restored(rows: Rows, found: list[StaleEdge], seq: int) -> list[StaleEdge]:
+def _without_restored(rows: Rows, found: list[SuspectEdge], seq: int) -> list[SuspectEdge]:
     """Return the edges without those whose target has, but for what renames wrote into it, the text that it had."""
     targets = sorted({one.to_id for one in found if not one.has_other_fields and one.code_seq is None})
     if not targets:
@@ -409,7 +409,7 @@ def _without_restored(rows: Rows, found: list[StaleEdge], seq: int) -> list[Stal
         text = next((text for version, text in reversed(texts[entity]) if version <= seq), "")
         return _first_alike(alike[entity], text)
 
-    def is_other(one: StaleEdge) -> bool:
+    def is_other(one: SuspectEdge) -> bool:
         return one.has_other_fields or one.code_seq is not None
 
     return [one for one in found if is_other(one) or at(one.to_id, one.confirmed_seq) != at(one.to_id, seq)]
@@ -444,17 +444,17 @@ def earlier_rows(rows: Rows, ids: Collection[str], columns: str) -> list[tuple[A
     return rows(sql, [sorted(ids)])
 
 
-def _unproven(rows: Rows, condition: str, params: list[Any]) -> list[StaleEdge]:
+def _unproven(rows: Rows, condition: str, params: list[Any]) -> list[SuspectEdge]:
     """Return the edges whose target at the last confirmation is not known."""
     gaps = gaps_in(rows)
-    found: list[StaleEdge] = []
+    found: list[SuspectEdge] = []
     if not gaps:
         return found
     for id_, type_, kind, from_id, to_id, files, confirmed, changed, began in rows(_not_provable(condition), params):
         before = [one for one in gaps if one.first <= began]
         gap = next((one for one in before if confirmed < one.last), (before or gaps)[-1 if before else 0])
         found.append(
-            StaleEdge(
+            SuspectEdge(
                 id_, type_, kind, from_id, to_id, files, confirmed, changed, text_path="", unproven=gap.sentence()
             )
         )

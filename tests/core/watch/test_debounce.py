@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.watch.backlog import (
+from kbcore.watch.debounce import (
     DOUBT_S,
     FLOOD,
     FLOOD_LONGEST_S,

@@ -12,7 +12,7 @@ from kbcore import limits
 from kbcore.text.embedding import name_of_model
 from kbcore.view import text_documents
 from kbcore.view.cache_files import MEANINGS
-from kbcore.view.meanings import Meanings, Vectors
+from kbcore.view.entity_vectors import Meanings, Vectors
 from tests.core.sync.searched import ask, doc
 from tests.support.generators.histories import basis_at, entries_of, laws, records
 from tests.support.repository.places import caches_at
