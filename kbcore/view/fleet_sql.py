@@ -192,7 +192,7 @@ def _create(connection: database.Connection, table: str, paths: Sequence[str]) -
             f"r.{name}" if name in _kept(table, columns) else f"null::{kind} as {name}"
             for name, kind in columns.items()
         )
-        rows = f"from read_parquet([{named}], filename = true) r join part_of p on p.path = r.filename"
+        rows = f"from read_parquet([{named}], filename = true, hive_partitioning = false) r join part_of p on p.path = r.filename"
         sql = f"select p.repo, p.branch, {cells} {rows}"
         if table in ELEMENTS:
             key = ELEMENTS[table][0]
