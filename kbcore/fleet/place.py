@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from kbcore.clock import Clock
 from kbcore.config.fleet import OBJECT_STORES, place_fault
 from kbcore.errors import InvalidQuery, StorageError
-from kbcore.fleet.head import AGAIN, HEADS, MAX_HEAD_BYTES, PartFile
+from kbcore.fleet.head import AGAIN, HEADS, MAX_HEAD_BYTES, PartFile, is_head
 from kbcore.limits import MIB
 from kbcore.storage import files, lock
 from kbcore.storage.fs import Fs
@@ -88,9 +88,11 @@ class FolderPlace:
         found = []
         with files.explained(top, "list", reading=True):
             for repo in self._fs.listdir(top):
-                names = self._fs.listdir(top / repo)
-                found += [f"{HEADS}/{repo}/{name}" for name in names if name.endswith(".json")]
-        return sorted(found)
+                with contextlib.suppress(
+                    NotADirectoryError, FileNotFoundError
+                ):  # a foreign file, or one that went away
+                    found += [f"{HEADS}/{repo}/{name}" for name in self._fs.listdir(top / repo)]
+        return sorted(filter(is_head, found))
 
     def check(self) -> None:
         """Look whether the folder is there, or can be made."""
@@ -139,8 +141,6 @@ class UrlPlace:
             raise InvalidQuery(f"{url} is not reached: {_sentence(error)}", hint=_how_to_install(url)) from error
         except Exception as error:  # some protocols connect at once, and each has errors of its own
             raise StorageError(f"{url} is not reached: {_sentence(error)}", hint=_REACHABLE) from error
-        if self._has_buckets and not self._root.strip("/"):
-            raise InvalidQuery(f"{url} names no bucket.", hint=f"Name one, as in {_protocol(url)}://acme-kb/fleet.")
 
     def read(self, path: str, limit_bytes: int) -> bytes | None:
         """Return the content of a file, None where there is none."""
@@ -183,7 +183,7 @@ class UrlPlace:
                 raise self._missing(error) from error
             return []
         marker = f"/{HEADS}/"
-        return sorted(f"{HEADS}/{one.rpartition(marker)[2]}" for one in found if one.endswith(".json"))
+        return sorted(filter(is_head, (f"{HEADS}/{one.rpartition(marker)[2]}" for one in found)))
 
     def check(self) -> None:
         """Look whether the place can be read."""
