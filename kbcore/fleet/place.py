@@ -15,10 +15,10 @@ from typing import Any, Final, Protocol
 
 from kbcore.clock import Clock
 from kbcore.config.fleet import OBJECT_STORES, place_fault
-from kbcore.errors import InvalidQuery, StorageError
+from kbcore.errors import InvalidQuery, KBError, StorageError
 from kbcore.fleet.head import AGAIN, HEADS, MAX_HEAD_BYTES, PartFile, is_head
 from kbcore.limits import MIB
-from kbcore.storage import files, lock
+from kbcore.storage import files, layout, lock
 from kbcore.storage.fs import Fs
 from kbcore.text.escaping import in_quotes
 
@@ -78,7 +78,12 @@ class FolderPlace:
     def write(self, path: str, data: bytes) -> None:
         """Write or replace a file as a whole, durably."""
         self._make_folders(path)
-        files.publish_file(self._fs, self._folder / path, data)
+        file = self._folder / path
+        try:
+            files.publish_file(self._fs, file, data)
+        except KBError:
+            files.remove_quietly(self._fs, layout.tmp_path(file))  # nothing else would: its name may not come again
+            raise
 
     def heads(self) -> list[str]:
         """Return the paths of all head files, sorted."""
