@@ -150,6 +150,7 @@ def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, objec
 
     Raises: ``InvalidQuery`` for options that exclude each other; as ``exporting.export``.
     """
+    from kbcli.messages.fleet import place_name
     from kbcore.errors import InvalidQuery
     from kbcore.fleet.exporting import ExportRequest, export, name_of
     from kbcore.fleet.head import as_json
@@ -188,7 +189,7 @@ def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, objec
         return
     what = f"{found.head.repo} at {found.head.branch}, seq {found.head.seq}"
     did = f"{pluralize(len(found.written), 'part')} of {found.bytes} bytes written to" if found.written else "all is in"
-    session.output.say(escape_controls(f"{what}: {did} {dest}."))
+    session.output.say(f"{escape_controls(what)}: {did} {place_name(dest)}.")
 
 
 def _write_exchanged(

@@ -120,6 +120,8 @@ def test_a_place_must_be_named_and_have_something(kb, fleet, user):
     ran = kb("--branch", "dev", "fleet", "status")
     assert "the branch 'dev'" in ran.err
     assert "Nothing was exported to elsewhere." in kb("fleet", "status", "--place", "elsewhere").err
+    assert "Nothing was exported to '.'." in kb("fleet", "status", "--place", ".").err
+    assert "kb export --parquet 'my place'" in kb("fleet", "status", "--place", "my place").err
     user.delenv("KB_FLEET")
     assert "--place" in kb("fleet", "status").err
 

@@ -12,7 +12,7 @@ from kbcore.config.user import UserSettings
 from kbcore.errors import InvalidQuery, StorageError
 from kbcore.fleet import head, local, reading
 from kbcore.fleet.asking import RowsQuestion
-from kbcore.fleet.place import UrlPlace
+from kbcore.fleet.place import UrlPlace, place_at
 from kbcore.query import Query
 from kbcore.store.pool import Machine
 from tests.support.disk.faultfs import NoSyncFs
@@ -66,8 +66,9 @@ def test_a_bucket_that_is_not_there_is_named_and_not_made(project, s3):
         assert "Make the bucket first" in refused.value.remedy
         with pytest.raises(StorageError, match="s3://no-such-bucket"):
             reading.find(UrlPlace(url), reading.FleetSelection())
-    with pytest.raises(InvalidQuery, match="names no bucket"):
-        UrlPlace("s3://")
+    for url in ("s3://", "S3:///kb"):
+        with pytest.raises(InvalidQuery, match="names no bucket"):
+            place_at(url, Path(), MACHINE.fs, MACHINE.clock)
 
 
 def test_who_may_only_read_learns_that_and_can_ask(project, s3, monkeypatch):
@@ -102,8 +103,6 @@ def test_a_wrong_key_is_named_and_its_secret_is_not(project, s3, monkeypatch):
 
 
 def test_a_password_in_a_url_is_refused_and_not_repeated():
-    from kbcore.fleet.place import place_at
-
     with pytest.raises(InvalidQuery, match="has a password") as refused:
         place_at(f"s3://key:{SECRET}@{BUCKET}/kb", Path(), MACHINE.fs, MACHINE.clock)
     assert SECRET not in refused.value.message
