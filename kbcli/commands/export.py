@@ -166,7 +166,7 @@ def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, objec
     others = {"--parquet": fleet.is_configured and fleet.dest is not None, **others}
     if given := [name for name, value in others.items() if value]:
         message = f"{own} and {given[0]} exclude each other."
-        raise InvalidQuery(message, hint="Export to one place after the other.")
+        raise InvalidQuery(message, hint="Leave one of them out.")
     opened = session.open_to_read()
     dest, start = _place_of(opened, fleet)
     place = place_at(dest, start, session.machine.fs, session.machine.clock)

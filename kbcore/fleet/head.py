@@ -18,7 +18,7 @@ from kbcore.view.parquet import KINDS
 
 FORMAT: Final = 1
 HEADS: Final = "heads"
-AGAIN: Final = "Export the branch again with --force."
+AGAIN: Final = "Export the branch again, with --force, in its repository."
 """The remedy for everything in a place that is missing or damaged."""
 MAX_HEAD_BYTES: Final = 4 * 2**20
 _HASH_DIGITS: Final = 16
@@ -80,7 +80,8 @@ def decode(data: bytes, name: str) -> FleetHead:
     try:
         form = msgspec.json.decode(data, type=_Form).format
         if form > FORMAT:
-            raise FormatTooNew(f"{name} has format {form}, and this KB reads up to {FORMAT}.")
+            message = f"{name} has format {form}, and this KB reads up to {FORMAT}."
+            raise FormatTooNew(message, hint="Install the version of KB that exported it, or a newer one.")
         head = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"{name} is no head file: {error}."
@@ -89,7 +90,7 @@ def decode(data: bytes, name: str) -> FleetHead:
         raise StorageError(f"{name} names a part that cannot be one.", hint=AGAIN)
     if name != head_path(head.repo, head.branch):
         message = f"{name} is of another branch: {in_quotes(head.branch)} of {in_quotes(head.repo)}."
-        raise StorageError(message, hint="Remove it if it was copied there; else export the branch again with --force.")
+        raise StorageError(message, hint=f"Remove it if it was copied there. {AGAIN}")
     return head
 
 

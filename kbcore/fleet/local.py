@@ -22,7 +22,7 @@ from kbcore.storage.fs import RealFs
 from kbcore.store.pool import Machine
 from kbcore.view import database
 from kbcore.view.database import Connection
-from kbcore.view.fleet_sql import BranchParts, open_branches
+from kbcore.view.fleet_sql import NAMES, BranchParts, open_branches
 from kbcore.view.parquet import HISTORY, KINDS
 from kbcore.view.relations import SqlRefused
 
@@ -77,7 +77,7 @@ def sql(
         try:
             columns, rows = found.connection.select(statement, most_rows + 1)
         except SqlRefused as error:
-            hint = "The relations are those of rules in SQL (docs/rules.md), each with repo and branch."
+            hint = f"The relations are {', '.join(NAMES[:-1])} and {NAMES[-1]}, each with repo and branch."
             raise InvalidQuery(f"The statement is refused: {error}.", hint=hint) from error
     return SqlAnswer(columns, rows[:most_rows], len(rows) > most_rows, found.failures)
 
