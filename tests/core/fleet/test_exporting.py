@@ -318,6 +318,17 @@ def test_a_damaged_part_is_refused_and_written_again_by_force(project, folder, h
     assert len(rows(place_of(folder), IDS)) == 1
 
 
+def test_a_head_that_is_too_large_to_be_read_is_replaced_by_force(project, folder):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    export(project, place_of(folder))
+    path = folder / head.head_path("acme/one", "main")
+    path.write_bytes(b" " * (head.MAX_HEAD_BYTES + 1))
+    with pytest.raises(StorageError, match="larger"):
+        export(project, place_of(folder))
+    export(project, place_of(folder), is_whole=True)
+    assert len(rows(place_of(folder), IDS)) == 1
+
+
 def test_a_head_of_a_later_format_is_refused(project, folder):
     project.sync({"docs/requirements/1.md": req("REQ-1")})
     found = export(project, place_of(folder)).head
