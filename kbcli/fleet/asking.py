@@ -84,7 +84,7 @@ def find(session: Session, place: str | None, repos: list[str] | None, workers: 
     where = place_at(named, start, session.machine.fs, session.machine.clock)
     branch = session.branch or ""  # KB_BRANCH is of one repository
     found = reading.find(where, reading.FleetSelection(tuple(repos or ()), branch))
-    there = {one.repo for one in (*found.heads, *found.failures)}
+    there = {one.repo for one in found.heads} | {one.repo for one in found.failures}
     absent = [one for one in repos or () if not any(fnmatchcase(name, one) for name in there)]
     if absent or not there:
         message, hint = _nothing(where, named, absent, branch)
