@@ -151,6 +151,7 @@ def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, objec
 
     Raises: ``InvalidQuery`` for options that exclude each other; as ``exporting.export``.
     """
+    from kbcli.messages.fleet import place_name
     from kbcore.errors import InvalidQuery
     from kbcore.fleet.exporting import ExportRequest, export, name_of
     from kbcore.fleet.head import as_json
@@ -166,7 +167,7 @@ def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, objec
     others = {"--parquet": fleet.is_configured and fleet.dest is not None, **others}
     if given := [name for name, value in others.items() if value]:
         message = f"{own} and {given[0]} exclude each other."
-        raise InvalidQuery(message, hint="Export to one place after the other.")
+        raise InvalidQuery(message, hint="Leave one of them out.")
     opened = session.open_to_read()
     dest, start = _place_of(opened, fleet)
     place = place_at(dest, start, session.machine.fs, session.machine.clock)
@@ -189,7 +190,7 @@ def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, objec
         return
     what = f"{found.head.repo} at {found.head.branch}, seq {found.head.seq}"
     did = f"{pluralize(len(found.written), 'part')} of {found.bytes} bytes written to" if found.written else "all is in"
-    session.output.say(escape_controls(f"{what}: {did} {dest}."))
+    session.output.say(f"{escape_controls(what)}: {did} {place_name(dest)}.")
 
 
 def _write_exchanged(

@@ -59,6 +59,7 @@ Shard = Annotated[
 ]
 Limit = Annotated[int, typer.Option("--limit", metavar="N", help="At most so many rows.")]
 _ROWS = 1000
+_ROWS_FOUND = 50
 
 
 @app.command("init", cls=HelpfulCommand)
@@ -243,7 +244,7 @@ def search(
     place: Where = None,
     repo: Repos = None,
     at: At = None,
-    limit: Limit = 50,
+    limit: Limit = _ROWS_FOUND,
     engine: Engine = "local",
     workers: Workers = None,
     address: Address = None,
@@ -435,14 +436,15 @@ def _rows(
     from kbcore.fleet.merging import rows_of
     from kbcore.limits import MAX_PAGE_ROWS
 
-    check_bounds("--limit", wanted.limit, MAX_PAGE_ROWS, _ROWS)
+    check_bounds("--limit", wanted.limit, MAX_PAGE_ROWS, _ROWS_FOUND if wanted.text else _ROWS)
     question = RowsQuestion(wanted, instant_before(session, at))
     (rows, total), failures = ask(
         session, fleet, question, lambda answers: rows_of(answers, best_first=bool(wanted.text), limit=wanted.limit)
     )
     show(session, shown, columns, rows, failures, {"total": total})
     if not (total or session.output.is_json):
-        session.output.note(f"Nothing matches. {asked_line(answered(fleet, failures), failures)}")
+        asked = answered(fleet, failures)
+        session.output.note(f"{'Nothing matches. ' if asked else ''}{asked_line(asked, failures)}")
     if total > len(rows) and not session.output.is_json:
         session.output.note(f"{len(rows)} of {total}: --limit says how many are shown.")
     return status_of(failures)

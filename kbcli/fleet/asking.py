@@ -68,19 +68,26 @@ def workers_of(engine: str, workers: int | None, address: str | None, shard: int
 
 
 def find(session: Session, place: str | None, repos: list[str] | None, workers: RayOptions | None = None) -> FoundFleet:
-    """Return what is in the place that is meant. Raises: ``InvalidQuery`` where none is, or nothing is there."""
+    """Return what is in the place that is meant.
+
+    Raises: ``InvalidQuery`` where none is meant; ``NotFound`` where nothing is there, or nothing that one of ``repos``
+        means.
+    """
+    from fnmatch import fnmatchcase
+
     from kbcore.errors import NotFound
     from kbcore.fleet import reading
     from kbcore.fleet.place import place_at
     from kbcore.store.settings_files import user_settings
-    from kbcore.text.escaping import escape_controls
 
     named, start = _place(session, place)
     where = place_at(named, start, session.machine.fs, session.machine.clock)
     branch = session.branch or ""  # KB_BRANCH is of one repository
     found = reading.find(where, reading.FleetSelection(tuple(repos or ()), branch))
-    if not (found.heads or found.failures):
-        message, hint = _nothing(where, escape_controls(named), repos, branch)
+    there = {one.repo for one in found.heads} | {one.repo for one in found.failures}
+    absent = [one for one in repos or () if not any(fnmatchcase(name, one) for name in there)]
+    if absent or not there:
+        message, hint = _nothing(where, named, absent, branch)
         raise NotFound(message, hint=hint)
     return FoundFleet(where, found.heads, found.failures, user_settings(session.env), workers)
 
@@ -104,21 +111,26 @@ def _place(session: Session, place: str | None) -> tuple[str, Path]:
     return stated, root_of(workspace)
 
 
-def _nothing(where: Place, named: str, repos: list[str] | None, branch: str) -> tuple[str, str]:
-    """Return what to say where a selection means nothing of a place, and what helps."""
+def _nothing(where: Place, named: str, repos: list[str], branch: str) -> tuple[str, str]:
+    """Return what to say where these repositories, or a branch, mean nothing of a place, and what helps."""
+    import shlex
+
+    from kbcli.messages.fleet import place_name
     from kbcore.fleet import reading
-    from kbcore.text.escaping import in_quotes
+    from kbcore.text.escaping import escape_controls, in_quotes
     from kbcore.text.suggest import did_you_mean
 
     there = reading.find(where, reading.FleetSelection((), "*")).heads
     names = {"repository": {one.repo for one in there}, "branch": {one.branch for one in there}}
-    if not there:
-        export = f"`kb export --parquet {named}`, or `kb fleet init {named}` and then `kb export --fleet`"
-        return f"Nothing was exported to {named}.", f"Run {export}, in each repository."
-    asked = [("repository", one) for one in repos or ()] + ([("branch", branch)] if branch else [])
+    if not there or not (repos or branch):
+        word = escape_controls(shlex.quote(named))
+        export = f"`kb export --parquet {word}`, or `kb fleet init {word}` and then `kb export --fleet`"
+        return f"Nothing was exported to {place_name(named)}.", f"Run {export}, in each repository."
+    asked = [("repository", one) for one in repos] + ([("branch", branch)] if branch else [])
     said = " and ".join(f"the {what} {in_quotes(name)}" for what, name in asked)
     what, name = asked[0]
-    return f"Nothing of {said} is in {named}.", did_you_mean(name, names[what]) or "`kb fleet status` lists what is."
+    hint = did_you_mean(name, names[what]) or "`kb fleet status` lists what is."
+    return f"Nothing of {said} is in {place_name(named)}.", hint
 
 
 def ask(

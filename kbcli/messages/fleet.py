@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from kbcore.text.escaping import escape_controls, in_quotes
 from kbcore.text.wording import some_of
 
 if TYPE_CHECKING:
@@ -20,11 +21,16 @@ _READERS: Final = {
 _NAMED: Final = 5
 
 
+def place_name(place: str) -> str:
+    """Return a place as a sentence names it, whose full stop may follow: ``..`` is in quotes."""
+    return in_quotes(place) if place.endswith(".") else escape_controls(place)
+
+
 def set_up_lines(found: SetUp, share: ShareSettings, settings: str) -> Iterator[str]:
     """Yield what a user has to know of the fleet of a repository, a sentence or two a line."""
     were = f"{'was' if len(found.written) == 1 else 'were'} written to {settings}; commit it"
     verb = were if found.written else f"is set in {settings}"
-    yield f"{' and '.join(found.written) or 'fleet.place'} {verb}. {found.repo} exports to {found.place}."
+    yield f"{' and '.join(found.written) or 'fleet.place'} {verb}. {found.repo} exports to {place_name(found.place)}."
     who = _READERS[found.readers]
     yield f"Whoever may read the place reads all that is exported there: {who}."
     if {*share.actors, *share.types} == {"*"}:

@@ -43,6 +43,9 @@ def place_fault(text: str) -> str:
         return "has a password, which everybody can read: give it as the protocol takes it, such as by variables"
     if _ONE_SLASH.match(text):
         return "is no URL: `//` has to follow the colon"
+    protocol, mark, rest = text.partition("://")
+    if mark and protocol.lower() in OBJECT_STORES and not rest.partition("/")[0]:
+        return "names no bucket"
     return "" if text.strip() == text and text and text.isprintable() else "is no folder and no URL"
 
 

@@ -5,7 +5,7 @@ A question and its answer are plain data, so that an engine can send them to ano
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +24,7 @@ from kbcore.rules.elsewhere import KnownReferences
 from kbcore.text.code_owners import NONE
 from kbcore.view import as_of
 from kbcore.view.branch_definitions import schema_at
+from kbcore.view.parquet import HISTORY, KINDS
 from kbcore.view.text_index import TextIndex
 from kbcore.view.view import View
 
@@ -66,6 +67,11 @@ class CoverageAnswer(msgspec.Struct, frozen=True):
 
     covered: Covered
     owners: dict[str, tuple[str, ...]]
+
+
+def kinds_of(question: Question) -> Collection[str]:
+    """Return the kinds of parts that a question reads: records are for rules, and for finding a seq by a time."""
+    return KINDS if isinstance(question, CheckQuestion) or question.before else [*{*KINDS} - HISTORY]
 
 
 def answer(question: Question, member: Member) -> dict[str, Any]:

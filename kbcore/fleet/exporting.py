@@ -17,7 +17,7 @@ import msgspec
 from kbcore import __version__
 from kbcore.fleet import head as heads
 from kbcore.fleet.head import FORMAT, FleetHead, PartFile, check_name
-from kbcore.fleet.place import Place, read_head
+from kbcore.fleet.place import MAX_PART_BYTES, Place, read_head
 from kbcore.fleet.settings import SettingsTexts, settings_of
 from kbcore.fleet.withholding import find_withheld
 from kbcore.git.commands import run_git
@@ -31,7 +31,6 @@ from kbcore.view.view import View
 MAX_PARTS: Final = 64
 """The most parts of a branch: with more, everything is written again, so that reading does not grow with refreshes."""
 _DIGITS: Final = 32
-_PLACE_BYTES: Final = 2**40
 
 
 class ExportRequest(msgspec.Struct, frozen=True):
@@ -117,9 +116,9 @@ class _Plan:
 
     def unchanged(self) -> ExportResult | None:
         """Return the answer where the place has all that would be written, else None."""
-        data = read_head(self._place, self.path)
         if self._request.is_whole:
-            return None  # a damaged head is replaced
+            return None  # a damaged head is replaced, also one that cannot be read
+        data = read_head(self._place, self.path)
         self._head = None if data is None else heads.decode(data, self.path)
         head = self._head
         if head is None or (head.settings.sha256, head.is_default) != (
@@ -143,7 +142,7 @@ class _Plan:
             writer = PartWriter(self._view, self._left_out)
             try:
                 for one in writer.write(Path(folder), FORMAT, since=since, has_history=self._has_history):
-                    data = files.read_file(RealFs(), one.path, _PLACE_BYTES) or b""
+                    data = files.read_file(RealFs(), one.path, MAX_PART_BYTES) or b""
                     files.remove_quietly(RealFs(), one.path)
                     written.append(self._write_part(one.kind, one.rows, data))
                 if since and before is not None:

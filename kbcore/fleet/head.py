@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+import re
+from typing import Annotated, Any, Final
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -17,11 +18,14 @@ from kbcore.view.parquet import KINDS
 
 FORMAT: Final = 1
 HEADS: Final = "heads"
-AGAIN: Final = "Export the branch again with --force."
+AGAIN: Final = "Export the branch again, with --force, in its repository."
 """The remedy for everything in a place that is missing or damaged."""
 MAX_HEAD_BYTES: Final = 4 * 2**20
 _HASH_DIGITS: Final = 16
 _REPO, _BRANCH = "repo=", "branch="
+_IN_HEADS: Final = re.compile(rf"{HEADS}/{_REPO}[^/]+/{_BRANCH}[^/]+\.json")
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Hex = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 
 
 class PartFile(msgspec.Struct, frozen=True):
@@ -29,8 +33,8 @@ class PartFile(msgspec.Struct, frozen=True):
 
     path: str
     kind: str
-    rows: int
-    bytes: int
+    rows: Count
+    bytes: Count
     sha256: str
 
 
@@ -47,10 +51,10 @@ class FleetHead(msgspec.Struct, frozen=True, rename={"has_history": "history", "
     branch: str
     store: str
     lineage: str
-    seq: int
+    seq: Count
     sum: str
     at: str
-    hash: str
+    hash: Hex
     has_history: bool
     history_from: int
     listed_from: int
@@ -72,18 +76,27 @@ def encode(head: FleetHead) -> bytes:
 
 
 def decode(data: bytes, name: str) -> FleetHead:
-    """Return the head that a file has. Raises: ``FormatTooNew``, ``StorageError``."""
+    """Return the head that a file at a path below the place has. Raises: ``FormatTooNew``, ``StorageError``."""
     try:
         form = msgspec.json.decode(data, type=_Form).format
         if form > FORMAT:
-            raise FormatTooNew(f"{name} has format {form}, and this KB reads up to {FORMAT}.")
+            message = f"{name} has format {form}, and this KB reads up to {FORMAT}."
+            raise FormatTooNew(message, hint="Install the version of KB that exported it, or a newer one.")
         head = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"{name} is no head file: {error}."
         raise StorageError(message, hint=AGAIN) from error
-    if any(one.kind not in KINDS or ".." in one.path.split("/") for one in head.parts):
+    if any(one.kind not in KINDS for one in head.parts) or not all(map(_is_below, (head.settings, *head.parts))):
         raise StorageError(f"{name} names a part that cannot be one.", hint=AGAIN)
+    if name != head_path(head.repo, head.branch):
+        message = f"{name} is of another branch: {in_quotes(head.branch)} of {in_quotes(head.repo)}."
+        raise StorageError(message, hint=f"Remove it if it was copied there. {AGAIN}")
     return head
+
+
+def _is_below(part: PartFile) -> bool:
+    """Tell whether a file is below the place, wherever that is."""
+    return not {"", ".", ".."} & {*part.path.split("/")}
 
 
 class _Form(msgspec.Struct):
@@ -103,6 +116,11 @@ def part_path(kind: str, repo: str, branch: str, seq: int, sha256: str) -> str:
 def settings_path(repo: str, branch: str, sha256: str) -> str:
     """Return where the settings of a branch are below the place."""
     return f"settings/{_folder(repo, branch)}/{sha256[:_HASH_DIGITS]}.json"
+
+
+def is_head(path: str) -> bool:
+    """Tell whether a path below the place may be that of a head file: whatever else is there is not KB's."""
+    return _IN_HEADS.fullmatch(path) is not None
 
 
 def names_in(path: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ import msgspec
 from kbcore import progress
 from kbcore.config.user import UserSettings
 from kbcore.errors import InvalidQuery, KBError
-from kbcore.fleet.asking import Question, answer, seq_before
+from kbcore.fleet.asking import Question, answer, kinds_of, seq_before
 from kbcore.fleet.head import FleetHead
 from kbcore.fleet.place import Place
 from kbcore.fleet.reading import UnreadRepository, copied, failure_of, opened, settings_in, shared_database
@@ -22,8 +22,8 @@ from kbcore.storage.fs import RealFs
 from kbcore.store.pool import Machine
 from kbcore.view import database
 from kbcore.view.database import Connection
-from kbcore.view.fleet_sql import BranchParts, open_branches
-from kbcore.view.parquet import KINDS
+from kbcore.view.fleet_sql import NAMES, BranchParts, open_branches
+from kbcore.view.parquet import HISTORY, KINDS
 from kbcore.view.relations import SqlRefused
 
 
@@ -49,11 +49,11 @@ def ask(
     place: Place, heads: Iterable[FleetHead], question: Question, machine: Machine, user: UserSettings
 ) -> Iterator[Answer | UnreadRepository]:
     """Yield the answer of each branch, in their order, or why there is none."""
-    found = list(heads)
+    found, kinds = list(heads), kinds_of(question)
     with shared_database(user) as shared:
         for head in progress.track(found, len(found), "repositories asked", every=1):
             try:
-                with opened(place, head, machine, user, shared) as member:
+                with opened(place, head, machine, user, shared, kinds=kinds) as member:
                     value = answer(question, member)
                 yield Answer(head.repo, head.branch, head.seq, value)
             except KBError as error:
@@ -77,7 +77,7 @@ def sql(
         try:
             columns, rows = found.connection.select(statement, most_rows + 1)
         except SqlRefused as error:
-            hint = "The relations are those of rules in SQL (docs/rules.md), each with repo and branch."
+            hint = f"The relations are {', '.join(NAMES[:-1])} and {NAMES[-1]}, each with repo and branch."
             raise InvalidQuery(f"The statement is refused: {error}.", hint=hint) from error
     return SqlAnswer(columns, rows[:most_rows], len(rows) > most_rows, found.failures)
 
@@ -104,19 +104,21 @@ def opened_together(
 
     ``is_graph`` is that of ``open_branches``. Raises: ``ViewDamaged``; what the block raises.
     """
-    with database.scratch_folder() as folder:
-        branches, failures = list[BranchParts](), list[UnreadRepository]()
+    branches, failures = list[BranchParts](), list[UnreadRepository]()
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(database.scratch_folder())
+        shared = stack.enter_context(shared_database(asked_by[1])) if before else None
         for number, head in enumerate(progress.track(heads, len(heads), "repositories read", every=1)):
             own = Path(folder) / str(number)
             files.make_directory(RealFs(), own)
             try:
                 at = None
-                if before:
-                    with shared_database(asked_by[1]) as shared, opened(place, head, *asked_by, shared) as member:
+                if shared:
+                    with opened(place, head, *asked_by, shared, kinds=HISTORY) as member:
                         at = seq_before(member.view, before)
                 schema = settings_in(place, head, *asked_by).schema if "edge" in kinds else CORE
                 branches.append(BranchParts(head.repo, head.branch, copied(place, head, own, kinds), at, schema))
             except KBError as error:
                 failures.append(failure_of(head.repo, head.branch, error))
-        with contextlib.closing(open_branches(branches, [folder], is_graph=is_graph)) as connection:
-            yield OpenedTogether(connection, branches, failures)
+        found = open_branches(branches, [folder], is_graph=is_graph)
+        yield OpenedTogether(stack.enter_context(contextlib.closing(found)), branches, failures)

@@ -15,10 +15,10 @@ from typing import Any, Final, Protocol
 
 from kbcore.clock import Clock
 from kbcore.config.fleet import OBJECT_STORES, place_fault
-from kbcore.errors import InvalidQuery, StorageError
-from kbcore.fleet.head import AGAIN, HEADS, MAX_HEAD_BYTES, PartFile
+from kbcore.errors import InvalidQuery, KBError, StorageError
+from kbcore.fleet.head import AGAIN, HEADS, MAX_HEAD_BYTES, PartFile, is_head
 from kbcore.limits import MIB
-from kbcore.storage import files, lock
+from kbcore.storage import files, layout, lock
 from kbcore.storage.fs import Fs
 from kbcore.text.escaping import in_quotes
 
@@ -78,7 +78,12 @@ class FolderPlace:
     def write(self, path: str, data: bytes) -> None:
         """Write or replace a file as a whole, durably."""
         self._make_folders(path)
-        files.publish_file(self._fs, self._folder / path, data)
+        file = self._folder / path
+        try:
+            files.publish_file(self._fs, file, data)
+        except KBError:
+            files.remove_quietly(self._fs, layout.tmp_path(file))  # nothing else would: its name may not come again
+            raise
 
     def heads(self) -> list[str]:
         """Return the paths of all head files, sorted."""
@@ -88,9 +93,11 @@ class FolderPlace:
         found = []
         with files.explained(top, "list", reading=True):
             for repo in self._fs.listdir(top):
-                names = self._fs.listdir(top / repo)
-                found += [f"{HEADS}/{repo}/{name}" for name in names if name.endswith(".json")]
-        return sorted(found)
+                with contextlib.suppress(
+                    NotADirectoryError, FileNotFoundError
+                ):  # a foreign file, or one that went away
+                    found += [f"{HEADS}/{repo}/{name}" for name in self._fs.listdir(top / repo)]
+        return sorted(filter(is_head, found))
 
     def check(self) -> None:
         """Look whether the folder is there, or can be made."""
@@ -139,19 +146,22 @@ class UrlPlace:
             raise InvalidQuery(f"{url} is not reached: {_sentence(error)}", hint=_how_to_install(url)) from error
         except Exception as error:  # some protocols connect at once, and each has errors of its own
             raise StorageError(f"{url} is not reached: {_sentence(error)}", hint=_REACHABLE) from error
-        if self._has_buckets and not self._root.strip("/"):
-            raise InvalidQuery(f"{url} names no bucket.", hint=f"Name one, as in {_protocol(url)}://acme-kb/fleet.")
 
     def read(self, path: str, limit_bytes: int) -> bytes | None:
         """Return the content of a file, None where there is none."""
-        length = self.size(path)
-        if length is None:
+        self._system.invalidate_cache()
+        try:
+            with self._explained(path):
+                data: bytes = self._system.cat_file(self._at(path), start=0, end=limit_bytes + 1)
+        except FileNotFoundError:
             return None
-        if length > limit_bytes:
+        except StorageError:
+            if self.size(path) == 0:  # S3 refuses every range of an empty file
+                return b""
+            raise
+        if len(data) > limit_bytes:
             raise StorageError(f"{self._url}/{path} is larger than {limit_bytes} bytes.")
-        with self._explained(path):
-            data: bytes = self._system.cat_file(self._at(path))
-            return data
+        return data
 
     def size(self, path: str) -> int | None:
         """Return the length of a file in bytes, None where there is none."""
@@ -183,7 +193,7 @@ class UrlPlace:
                 raise self._missing(error) from error
             return []
         marker = f"/{HEADS}/"
-        return sorted(f"{HEADS}/{one.rpartition(marker)[2]}" for one in found if one.endswith(".json"))
+        return sorted(filter(is_head, (f"{HEADS}/{one.rpartition(marker)[2]}" for one in found)))
 
     def check(self) -> None:
         """Look whether the place can be read."""

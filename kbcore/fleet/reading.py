@@ -131,15 +131,25 @@ class Member(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def opened(place: Place, head: FleetHead, machine: Machine, user: UserSettings, shared: Connection) -> Iterator[Member]:
+def opened(
+    place: Place,
+    head: FleetHead,
+    machine: Machine,
+    user: UserSettings,
+    shared: Connection,
+    *,
+    kinds: Collection[str] = KINDS,
+) -> Iterator[Member]:
     """Open a branch for the length of the block, in a database that others are opened in before and after.
+
+    Only parts of these kinds are read: of others it has no rows.
 
     Raises: ``StorageError`` where a part is missing or damaged; what the block raises.
     """
     own = settings_in(place, head, machine, user)
     basis = BaseStamp(head.store, head.lineage, head.seq, head.sum, head.at, "", 0, head.history_from, head.listed_from)
     with database.scratch_folder() as folder:
-        paths = copied(place, head, Path(folder))
+        paths = copied(place, head, Path(folder), kinds)
         with contextlib.ExitStack() as stack:
             try:
                 view = stack.enter_context(open_parts(shared, paths, basis))

@@ -250,6 +250,16 @@ def nested(fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {key[len(head) :]: fields[key] for key in sorted(fields) if key.startswith(head)}
 
 
+def _in_order(value: Any) -> Any:
+    """Return a value with the members of objects by name: an answer has the same bytes wherever the value comes from.
+
+    In memory it is as it was written, in a database as it is encoded there.
+    """
+    if isinstance(value, dict):
+        return {key: _in_order(value[key]) for key in sorted(value)}
+    return type(value)(map(_in_order, value)) if isinstance(value, list | tuple) else value
+
+
 def entity_json(node: Node) -> dict[str, Any]:
     """Return an entity as the contract shows it: every field that is set, and ``version``."""
     shown: dict[str, Any] = {"id": node.id}
@@ -259,7 +269,7 @@ def entity_json(node: Node) -> dict[str, Any]:
         if value is not None and not (name == "name" and value == node.id):
             shown[name] = value
     for prefix in (*OBJECT_FIELDS, CONTESTED):
-        members = nested(node.fields, prefix)
+        members = _in_order(nested(node.fields, prefix))
         if members:
             shown[prefix] = members
     _show_proposed(shown, node)
@@ -286,7 +296,7 @@ def edge_json(link: Link) -> dict[str, Any]:
     if "confidence" in link.fields:
         shown["confidence"] = link.fields["confidence"]
     for prefix in (*OBJECT_FIELDS, CONTESTED):
-        members = nested(link.fields, prefix)
+        members = _in_order(nested(link.fields, prefix))
         if members:
             shown[prefix] = members
     _show_proposed(shown, link)

@@ -20,6 +20,8 @@ from kbcore.view.parquet import ENDED, TABLES
 from kbcore.view.relations import RELATIONS
 from kbcore.view.tables import ELEMENTS, IS_HIDDEN, MAY_LACK_AN_END, RECORD, Columns
 
+NAMES: Final = (*RELATIONS, "across")
+"""The relations that a statement reads. Each has ``repo`` and ``branch``."""
 _OWN: Final = "repo, branch"
 _SCHEMA: Final = "part"
 """The schema of the tables that relations are made of: both have a table `record`."""
@@ -192,7 +194,8 @@ def _create(connection: database.Connection, table: str, paths: Sequence[str]) -
             f"r.{name}" if name in _kept(table, columns) else f"null::{kind} as {name}"
             for name, kind in columns.items()
         )
-        rows = f"from read_parquet([{named}], filename = true) r join part_of p on p.path = r.filename"
+        files = f"read_parquet([{named}], filename = true, hive_partitioning = false)"
+        rows = f"from {files} r join part_of p on p.path = r.filename"
         sql = f"select p.repo, p.branch, {cells} {rows}"
         if table in ELEMENTS:
             key = ELEMENTS[table][0]

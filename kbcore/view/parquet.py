@@ -17,7 +17,7 @@ import msgspec
 from kbcore import limits
 from kbcore.model.graph import Link, Node
 from kbcore.view import database, table_creation
-from kbcore.view.base_stamp import BaseStamp, write_stamp
+from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.database import Room, quoted
 from kbcore.view.tables import ELEMENTS, LINK, NODE, RECORD, Columns, link_row, node_row
 from kbcore.view.view import View
@@ -34,8 +34,8 @@ _LOCAL: Final = {"file": "''", "offset_bytes": "0", "length_bytes": "0"}
 _PASSING: Final = frozenset({"created_at", "updated_at", "created_by", "created_seq", "version"})
 """Columns that differ between stores which hold the same facts."""
 _LEFT_OUT: Final = "fleet_left_out"
-_SHOWN: Final = "shown"
-"""The catalog of what queries read and keep of one branch."""
+READ_FILES: Final = "read_parquet($1, hive_partitioning = false)"
+"""Reads files, given by path. Signs such as `=` in the names of their folders mean nothing."""
 
 
 class LeftOut(msgspec.Struct, frozen=True):
@@ -146,57 +146,68 @@ def _as_text(columns: Columns) -> str:
 def database_of_parts(folders: Sequence[str] = (), memory_bytes: int = limits.VIEW_MEMORY_BYTES) -> database.Connection:
     """Return a database in which ``open_parts`` opens one branch after the other; the caller closes it.
 
-    It reads files below ``folders``, and in the folders of ``database.scratch_folder``. To start one takes as long as
-    to read a branch of some thousand facts.
+    It reads files below ``folders``, and in the folders of ``database.scratch_folder``. It has all that queries read,
+    because to make that takes longer than to read a branch of a thousand facts: present and superseded rows are views
+    over one table for each kind of file, and a branch replaces these tables alone.
     """
-    return database.connect(Room(folders=tuple(folders), memory_bytes=memory_bytes))
+    connection = database.connect(Room(folders=tuple(folders), memory_bytes=memory_bytes))
+    try:
+        connection.execute(database.attaching_new(":memory:", "base"))
+        for table in TABLES.values():
+            _empty(connection, table)
+            if table in ELEMENTS:
+                listed = ", ".join(ELEMENTS[table][1])
+                rows = f"from base.{table}_rows where {ENDED}"
+                connection.execute(f"create view base.{table} as select {listed} {rows} is null")
+                connection.execute(f"create view base.{table}_history as select {listed}, {ENDED} {rows} is not null")
+        table_creation.derive(connection, "base", kind="view")
+        table_creation.create_plain(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 @contextlib.contextmanager
 def open_parts(shared: database.Connection, paths: Mapping[str, Sequence[str]], basis: BaseStamp) -> Iterator[View]:
-    """Yield a view in memory of the rows of files, given by kind, in catalogs that end with the block.
+    """Yield a view in memory of the rows of files, given by kind, in the place of those that were opened before.
 
-    It has no indexes: to make them takes longer than to answer one question without them.
+    It has no indexes: to make them takes longer than to answer one question without them. Of a kind that is not given
+    there are no rows.
 
     Raises: ``ViewDamaged`` where one is missing, or is not such a file; what the block raises.
     """
-    connection = shared.cursor()
-    try:
+    with contextlib.closing(shared.cursor()) as connection:
         with database.explained_all():
-            connection.execute(database.attaching_new(":memory:", _SHOWN))
-            connection.use(_SHOWN)
-            connection.execute(database.attaching_new(":memory:", "base"))
-            table_creation.create_base(connection, "base")
             for kind, table in TABLES.items():
                 if files := paths.get(kind):
                     _load(connection, table, files)
-            table_creation.derive(connection, "base")
-            write_stamp(connection, "base", basis)
-        with View(connection, basis) as view:
-            yield view
-    finally:
-        connection.close()
-        for catalog in (_SHOWN, "base"):
-            shared.execute(f"detach database if exists {catalog}", is_cleanup=True)
+                else:
+                    _empty(connection, table)
+        yield View(connection, basis, has_views=True)
+
+
+def _empty(connection: database.Connection, table: str) -> None:
+    listed = ", ".join(f"{name} {kind}" for name, kind in _columns(table).items())
+    connection.execute(f"create or replace table base.{_filled(table)} ({listed})")
 
 
 def _load(connection: database.Connection, table: str, files: Sequence[str]) -> None:
-    named = ", ".join(f"'{quoted(one)}'" for one in files)
-    read = f"read_parquet([{named}])"
-    if table not in ELEMENTS:
-        cells = ", ".join(f"{_LOCAL[name]} as {name}" if name in _LOCAL else name for name in RECORD)
-        connection.execute(f"insert into base.record ({', '.join(RECORD)}) select {cells} from {read} order by seq")
-        return
-    key, columns = ELEMENTS[table]
-    listed = ", ".join(columns)
-    rows = read
+    cells = ", ".join(f"cast({_LOCAL.get(name, name)} as {kind}) as {name}" for name, kind in _columns(table).items())
+    rows = f"select {cells} from {READ_FILES}"
     if len(files) > 1:
-        ranked = f"row_number() over (partition by {key}, version order by {ENDED} nulls last)"
-        rows = f"(select * from {read} qualify {ranked} = 1)"
-    connection.execute(
-        f"insert into base.{table} ({listed}) select {listed} from {rows} where {ENDED} is null order by {key}"
-    )
-    ended = f"{listed}, {ENDED}"
-    connection.execute(
-        f"insert into base.{table}_history ({ended}) select {ended} from {rows} where {ENDED} is not null"
-    )
+        key = "seq"
+        if table in ELEMENTS:
+            key = ELEMENTS[table][0]
+            rows += f" qualify row_number() over (partition by {key}, version order by {ENDED} nulls last) = 1"
+        rows += f" order by {key}"  # those of one file are in this order
+    connection.execute(f"create or replace table base.{_filled(table)} as {rows}", [[*files]])
+
+
+def _filled(table: str) -> str:
+    """Return the name of the table that has the rows of files."""
+    return f"{table}_rows" if table in ELEMENTS else table
+
+
+def _columns(table: str) -> Columns:
+    return {**ELEMENTS[table][1], ENDED: "BIGINT"} if table in ELEMENTS else RECORD

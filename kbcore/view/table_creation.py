@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 from kbcore.view.database import Connection
 from kbcore.view.tables import ELEMENTS, IS_HIDDEN, RECORD, WHOLE, Columns
@@ -72,11 +72,11 @@ def finish_base(connection: Connection, catalog: str) -> None:
             connection.execute(f"create index {table}_by_{column} on {catalog}.{table} ({column})")
 
 
-def derive(connection: Connection, catalog: str) -> None:
-    """Make the look-up tables of a filled base."""
+def derive(connection: Connection, catalog: str, kind: Literal["table", "view"] = "table") -> None:
+    """Make the look-up tables of a filled base, or views in their place, which are read once or never."""
     for name in _LOOKED_UP:
         connection.execute(
-            f"create table {catalog}.{name}_src as select unnest(files) as src, id from {catalog}.{name}"
+            f"create {kind} {catalog}.{name}_src as select unnest(files) as src, id from {catalog}.{name}"
         )
 
 

@@ -30,12 +30,12 @@ class Tail:
     Whoever calls a method that takes a connection holds the lock of the view.
     """
 
-    def __init__(self, *, is_base_empty: bool, is_own: bool) -> None:
+    def __init__(self, *, is_base_empty: bool, is_own: bool, has_views: bool = False) -> None:
         self.is_base_empty = is_base_empty
         """The base need not be asked: all there is came after."""
         self._is_own = is_own
         self._unloaded = RowBatch()
-        self._has_views = False
+        self._has_views = has_views
         self._has_overlay = False
         self._hidden: dict[str, set[str]] = {name: set() for name in ELEMENTS}
         self._loaded: dict[str, set[str]] = {name: set() for name in ELEMENTS}

@@ -98,7 +98,8 @@ def test_values_of_the_database_are_json(kb, fleet):
 def test_rows_beyond_the_limit_are_said(kb, fleet):
     ran = kb("fleet", "sql", "select 1 from range(5)", "--limit", "3", "--json")
     assert (len(ran.json["rows"]), ran.json["more"]) == (3, True)
-    assert kb("fleet", "query", "--limit", "0").status != 0
+    assert "Leave it out for 1000." in kb("fleet", "query", "--limit", "0").err
+    assert "Leave it out for 50." in kb("fleet", "search", "x", "--limit", "0").err
 
 
 def test_a_damaged_repository_is_named_and_fails_the_command(kb, fleet):
@@ -111,15 +112,23 @@ def test_a_damaged_repository_is_named_and_fails_the_command(kb, fleet):
     ran = kb("fleet", "query")
     assert "acme/pay at main was not asked:" in ran.err
     assert "--force" in ran.err
+    ran = kb("fleet", "query", "--repo", "acme/pay")
+    assert "0 branches asked, 1 failed." in ran.err
+    assert "Nothing matches" not in ran.err
 
 
 def test_a_place_must_be_named_and_have_something(kb, fleet, user):
     ran = kb("fleet", "status", "--repo", "acme/pya")
     assert "Nothing of the repository 'acme/pya' is in" in ran.err
     assert "Did you mean 'acme/pay'?" in ran.err
+    ran = kb("fleet", "query", "--repo", "acme/pay", "--repo", "acme/pya")
+    assert (ran.status, ran.out) == (64, "")
+    assert "Nothing of the repository 'acme/pya' is in" in ran.err
     ran = kb("--branch", "dev", "fleet", "status")
     assert "the branch 'dev'" in ran.err
     assert "Nothing was exported to elsewhere." in kb("fleet", "status", "--place", "elsewhere").err
+    assert "Nothing was exported to '.'." in kb("fleet", "status", "--place", ".").err
+    assert "kb export --parquet 'my place'" in kb("fleet", "status", "--place", "my place").err
     user.delenv("KB_FLEET")
     assert "--place" in kb("fleet", "status").err
 
@@ -292,6 +301,10 @@ def test_a_question_that_every_repository_refuses_is_refused_once(kb, linked):
         assert ran.status == status
         assert said in " ".join(ran.err.replace("hint: ", "").split())
         assert ran.err.count("nope") + ran.err.count("acme") <= 1
+
+
+def test_a_statement_that_is_refused_names_the_relations(kb, fleet):
+    assert "The relations are entity, edge, unresolved," in kb("fleet", "sql", "select * from entities").err
 
 
 def test_a_search_for_nothing_is_refused(kb, fleet):

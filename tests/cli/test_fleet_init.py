@@ -58,11 +58,27 @@ def test_wrong_names_are_refused_and_nothing_is_written(kb, synced):
         ("s3:/bucket/x",),
         ("ftp://host/x",),
         ("p", "--repo", ""),
+        ("s3://",),
+        ("s3:///kb",),
     ):
         ran = kb("fleet", "init", *words)
         assert ran.status == exits.USAGE
         assert "swordfish" not in ran.err
     assert (synced / ".kb/config.json").read_bytes() == before
+
+
+def test_a_url_without_a_bucket_is_refused_wherever_it_is_named(kb, synced):
+    kb("fleet", "init", "place")
+    for words in (
+        ("fleet", "init", "s3://"),
+        ("config", "set", "fleet.place", "s3://"),
+        ("export", "--parquet", "s3://"),
+    ):
+        ran = kb(*words)
+        assert ran.status != 0
+        assert "names no bucket" in ran.err
+        assert "set fleet.place s3://" not in ran.err
+    assert fleet_of(synced)["place"] == "place"
 
 
 def test_a_place_that_is_not_reached_is_set_and_said(kb, synced):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import msgspec
 import pytest
 
@@ -18,6 +20,9 @@ from kbcore.fleet.reading import FleetSelection, UnreadRepository
 from kbcore.query import Query
 from kbcore.rules import RULES
 from kbcore.store.pool import Machine
+from kbcore.view.base_stamp import BaseStamp
+from kbcore.view.fleet_sql import BranchParts, open_branches
+from kbcore.view.parquet import database_of_parts, open_parts
 from kbcore.view.relations import RELATIONS
 from tests.support.disk.faultfs import NoSyncFs
 from tests.support.effort.scale import SEED, spread, tries
@@ -25,6 +30,7 @@ from tests.support.repository.fleets import (
     FEATURE,
     NOT_ASKED,
     QUERIES,
+    export,
     exported,
     make_fleet,
     needs_ray,
@@ -72,7 +78,7 @@ def test_an_answer_is_that_of_the_single_stores(fleet, name):
     assert sorted(found) == sorted(fleet.sound())
     for key in fleet.sound():
         single = alone(QUESTIONS[name], fleet.single(*key))
-        assert msgspec.to_builtins(found[key]) == msgspec.to_builtins(single)  # members of objects have no order
+        assert msgspec.json.encode(found[key]) == msgspec.json.encode(single)
     if isinstance(QUESTIONS[name], RowsQuestion):
         assert any(one["total"] for one in found.values())
 
@@ -164,9 +170,9 @@ def test_a_repository_that_cannot_be_read_is_named_and_the_others_are_asked(proj
     for name in ("a", "b", "c", "d", "e"):
         exported(project, place, name)
     paths = {name: tmp_path / "place" / head.head_path(name, "main") for name in "abcde"}
-    of_b = head.decode(paths["b"].read_bytes(), "b")
+    of_b = head.decode(paths["b"].read_bytes(), head.head_path("b", "main"))
     (tmp_path / "place" / of_b.parts[0].path).unlink()
-    of_c = head.decode(paths["c"].read_bytes(), "c")
+    of_c = head.decode(paths["c"].read_bytes(), head.head_path("c", "main"))
     paths["c"].write_bytes(head.encode(msgspec.structs.replace(of_c, format=9)))
     paths["d"].write_bytes(b"{")
     found = reading.find(place, FleetSelection())
@@ -181,6 +187,54 @@ def test_a_repository_that_cannot_be_read_is_named_and_the_others_are_asked(proj
     assert all(one.hint for one in failed)
     rows = local.sql(place, found.heads, "select distinct repo from entity order by 1", 10, asked_by=(MACHINE, USER))
     assert (rows.rows, [one.repo for one in rows.failures]) == ([("a",), ("e",)], ["b"])
+
+
+def test_foreign_files_next_to_heads_are_left_alone(project, tmp_path):
+    folder = tmp_path / "place"
+    place = FolderPlace(NoSyncFs(), SystemClock(), folder)
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    exported(project, place, "acme/a")
+    of_a = folder / head.head_path("acme/a", "main")
+    (folder / "heads/.DS_Store").write_bytes(b"x")
+    (folder / "heads/notes").mkdir()
+    (folder / "heads/notes/branch=main.json").write_bytes(b"x")
+    (of_a.parent / "index.json").write_bytes(b"{}")
+    found = reading.find(place, FleetSelection())
+    assert ([one.repo for one in found.heads], found.failures) == (["acme/a"], [])
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"repo": "acme/b"}, "is of another branch: 'main' of 'acme/b'"),
+        ({"branch": "x"}, "is of another branch: 'x' of 'acme/a'"),
+        ({"hash": "not a number"}, "is no head file"),
+        ({"seq": -1}, "is no head file"),
+        ({"parts": "/etc/passwd"}, "cannot be one"),
+        ({"parts": "../x"}, "cannot be one"),
+        ({"settings": "/etc/passwd"}, "cannot be one"),
+        ({"settings": "settings/../../x"}, "cannot be one"),
+    ],
+)
+def test_a_head_that_cannot_be_one_is_named(project, tmp_path, changed, said):
+    folder = tmp_path / "place"
+    place = FolderPlace(NoSyncFs(), SystemClock(), folder)
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    exported(project, place, "acme/a")
+    path = head.head_path("acme/a", "main")
+    sound = head.decode((folder / path).read_bytes(), path)
+    paths = {
+        "parts": lambda value: (msgspec.structs.replace(sound.parts[0], path=value),),
+        "settings": lambda value: msgspec.structs.replace(sound.settings, path=value),
+    }
+    members = {name: paths.get(name, lambda value: value)(value) for name, value in changed.items()}
+    (folder / path).write_bytes(head.encode(msgspec.structs.replace(sound, **members)))
+    [failure] = reading.find(place, FleetSelection()).failures
+    assert failure.code == "storage_error"
+    assert said in failure.message
+    assert "--force" in failure.hint
+    export(project, place, repo="acme/a", is_default=True, is_whole=True)
+    assert not reading.find(place, FleetSelection()).failures
 
 
 def test_a_selection_means_the_default_branch_unless_one_is_named(project, tmp_path):
@@ -220,6 +274,21 @@ def test_a_repository_without_a_record_has_nothing_at_any_time(project, tmp_path
     question = RowsQuestion(Query(), "2026-01-01")
     [found] = local.ask(place, reading.find(place, FleetSelection()).heads, question, MACHINE, USER)
     assert found.value["total"] == 0
+
+
+def test_signs_in_the_names_of_folders_mean_nothing(project, tmp_path):
+    place = FolderPlace(NoSyncFs(), SystemClock(), tmp_path / "place")
+    project.sync({"docs/requirements/1.md": req("REQ-1", owner="ann")})
+    exported(project, place, "acme/a")
+    [one] = reading.find(place, FleetSelection()).heads
+    folder = tmp_path / "owner=nobody" / "type=nothing"
+    folder.mkdir(parents=True)
+    paths = reading.copied(place, one, folder)
+    basis = BaseStamp("", "", one.seq, "", "", "", 0)
+    with closing(database_of_parts([str(tmp_path)])) as shared, open_parts(shared, paths, basis) as view:
+        assert view.rows("select type, owner from node") == [("req", "ann")]
+    with closing(open_branches([BranchParts("acme/a", "main", paths)], [str(tmp_path)])) as together:
+        assert together.rows("select type, owner from entity") == [("req", "ann")]
 
 
 def test_edges_across_repositories_are_resolved_where_both_ends_are_there(tmp_path):

@@ -163,7 +163,14 @@ def test_a_reader_sees_the_head_before_wherever_an_export_is_ended(project, tmp_
         assert len(rows(place_of(folder), IDS)) == 2
 
 
-def test_a_full_disk_leaves_a_whole_head(project, tmp_path):
+class FullFs(FailingFs):
+    """A disk that is full from one call on: files are still removed."""
+
+    def _run(self, kind, method, args):
+        return method(*args) if kind == "unlink" else super()._run(kind, method, args)
+
+
+def test_a_full_disk_leaves_a_whole_head_and_nothing_else(project, tmp_path):
     project.sync({"docs/requirements/1.md": req("REQ-1")})
     export(project, place_of(tmp_path / "first"))
     project.sync({"docs/requirements/2.md": req("REQ-2")})
@@ -172,9 +179,10 @@ def test_a_full_disk_leaves_a_whole_head(project, tmp_path):
     for number, at in enumerate(spread(range(points(project, tmp_path / "counted")), 8)):
         folder = shutil.copytree(tmp_path / "first", tmp_path / str(number))
         try:
-            export(project, place_of(folder, FailingFs(at, errno.ENOSPC, lasting=True, inner=NoSyncFs())))
+            export(project, place_of(folder, FullFs(at, errno.ENOSPC, lasting=True, inner=NoSyncFs())))
         except Unavailable:
             failed += 1
+        assert not [name for name in files_in(folder) if name.endswith(".tmp")]
         assert [id_ for id_, _ in rows(place_of(folder), IDS)] in (["REQ-1"], ["REQ-1", "REQ-2"])
     assert failed
 
@@ -307,6 +315,17 @@ def test_a_damaged_part_is_refused_and_written_again_by_force(project, folder, h
     assert "--force" in refused.value.remedy
     export(project, place_of(folder), is_whole=True)
     assert path.read_bytes() == data
+    assert len(rows(place_of(folder), IDS)) == 1
+
+
+def test_a_head_that_is_too_large_to_be_read_is_replaced_by_force(project, folder):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    export(project, place_of(folder))
+    path = folder / head.head_path("acme/one", "main")
+    path.write_bytes(b" " * (head.MAX_HEAD_BYTES + 1))
+    with pytest.raises(StorageError, match="larger"):
+        export(project, place_of(folder))
+    export(project, place_of(folder), is_whole=True)
     assert len(rows(place_of(folder), IDS)) == 1
 
 

@@ -114,13 +114,14 @@ def test_only_a_repository_that_always_kills_its_worker_has_no_answer(engine, pl
 
 def test_damaged_parts_are_answered_as_by_this_process(engine, place, tmp_path):
     folder = tmp_path / "place"
-    kept = {name: head.decode((folder / head.head_path(name, "main")).read_bytes(), name) for name in NAMES}
+    paths = {name: head.head_path(name, "main") for name in NAMES}
+    kept = {name: head.decode((folder / path).read_bytes(), path) for name, path in paths.items()}
     (folder / kept["a"].parts[0].path).unlink()
     part = folder / kept["b"].parts[0].path
     part.write_bytes(part.read_bytes()[:-1])
     flip_a_bit(folder, "c")
     newer = msgspec.structs.replace(kept["d"], format=head.FORMAT + 1)
-    (folder / head.head_path("d", "main")).write_bytes(head.encode(newer))
+    (folder / paths["d"]).write_bytes(head.encode(newer))
     assert [one.code for one in reading.find(place, FleetSelection()).failures] == ["format_too_new"]
     found = list(engine.ask(place, heads_in(place), QUESTION, USER))
     assert found == here(place)

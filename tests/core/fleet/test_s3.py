@@ -12,7 +12,7 @@ from kbcore.config.user import UserSettings
 from kbcore.errors import InvalidQuery, StorageError
 from kbcore.fleet import head, local, reading
 from kbcore.fleet.asking import RowsQuestion
-from kbcore.fleet.place import UrlPlace
+from kbcore.fleet.place import UrlPlace, place_at, read_head, read_part
 from kbcore.query import Query
 from kbcore.store.pool import Machine
 from tests.support.disk.faultfs import NoSyncFs
@@ -58,6 +58,33 @@ def test_an_export_is_read_again_and_without_news_writes_nothing(project, s3):
     assert ids(UrlPlace(URL)) == ["REQ-1", "REQ-2"]
 
 
+def test_a_head_is_read_by_one_request_and_a_part_by_two(project, s3, monkeypatch):
+    import s3fs
+
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    export(project, UrlPlace(URL))
+    [path] = UrlPlace(URL).heads()
+    calls, call = [], s3fs.S3FileSystem._call_s3
+
+    async def noted(self, method, *args, **options):
+        calls.append(method)
+        return await call(self, method, *args, **options)
+
+    monkeypatch.setattr(s3fs.S3FileSystem, "_call_s3", noted)
+    place = UrlPlace(URL)
+    found = head.decode(read_head(place, path), path)
+    assert calls == ["get_object"]
+    for part in found.parts:
+        read_part(place, part)
+    assert calls == ["get_object", *["head_object", "get_object"] * len(found.parts)]
+
+
+def test_an_empty_head_is_named(project, s3):
+    UrlPlace(URL).write(head.head_path("acme/one", "main"), b"")
+    [failure] = reading.find(UrlPlace(URL), reading.FleetSelection()).failures
+    assert "is no head file" in failure.message
+
+
 def test_a_bucket_that_is_not_there_is_named_and_not_made(project, s3):
     project.sync({"docs/requirements/1.md": req("REQ-1")})
     for url in ("s3://no-such-bucket/kb", "s3://no-such-bucket"):
@@ -66,8 +93,9 @@ def test_a_bucket_that_is_not_there_is_named_and_not_made(project, s3):
         assert "Make the bucket first" in refused.value.remedy
         with pytest.raises(StorageError, match="s3://no-such-bucket"):
             reading.find(UrlPlace(url), reading.FleetSelection())
-    with pytest.raises(InvalidQuery, match="names no bucket"):
-        UrlPlace("s3://")
+    for url in ("s3://", "S3:///kb"):
+        with pytest.raises(InvalidQuery, match="names no bucket"):
+            place_at(url, Path(), MACHINE.fs, MACHINE.clock)
 
 
 def test_who_may_only_read_learns_that_and_can_ask(project, s3, monkeypatch):
@@ -102,8 +130,6 @@ def test_a_wrong_key_is_named_and_its_secret_is_not(project, s3, monkeypatch):
 
 
 def test_a_password_in_a_url_is_refused_and_not_repeated():
-    from kbcore.fleet.place import place_at
-
     with pytest.raises(InvalidQuery, match="has a password") as refused:
         place_at(f"s3://key:{SECRET}@{BUCKET}/kb", Path(), MACHINE.fs, MACHINE.clock)
     assert SECRET not in refused.value.message

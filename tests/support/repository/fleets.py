@@ -39,6 +39,8 @@ rules:
 FAULTY: Final = req("REQ-7", title="A title that is long", priority="must", depends_on="REQ-99")
 """The content of the first repository in every step: it breaks several rules whatever the seed is."""
 FEATURE: Final = "feature/x"
+SCOPE: Final = {"attributes": {"scope": {"to": "all", "from": [{"since": 2, "at": 1}]}}}
+"""An attribute whose members are in another order than that of their names."""
 
 QUERIES: Final = {
     "all": Query(),
@@ -164,7 +166,7 @@ def _fill(project: Project, place: FolderPlace, name: str, number: int, dice: ra
         before = files
         if not number or dice.random() < 0.7:
             project.apply(
-                entities=[{"id": f"ADR-{step}", "type": "adr", "title": "A decision", "status": "accepted"}],
+                entities=[{"id": f"ADR-{step}", "type": "adr", "title": "A decision", "status": "accepted", **SCOPE}],
                 edges=[{"type": "relates_to", "kind": "see", "from": f"ADR-{step}", "to": "T-1"}],
             )
         if dice.random() < 0.6:
