@@ -151,7 +151,7 @@ def test_a_search_does_not_go_on_with_other_documents_than_for_its_first_page(pr
         error = error_of(walruses(other, None, first))
     finally:
         other.close()
-    assert "documents differ from those" in error["message"]
+    assert "documents, or the owners of files, differ from those" in error["message"]
 
 
 def kept_index(project: Project) -> list[tuple[Path, int, list[str]]]:
