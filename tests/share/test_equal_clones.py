@@ -156,3 +156,19 @@ def test_a_conflict_names_the_file_of_a_change_that_was_in_none_before(ann: Clon
     published(ann)
     assert named(ann) == named(clone("fresh"))
     assert [None] not in named(ann)
+
+
+def test_a_document_gets_an_id_that_was_a_former_one_and_that_a_change_gives_as_well(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    bob = clone("bob")
+    ann.sync({DOCUMENT: req("REQ-4", former_ids="[REQ-8]")})
+    ann.commit()
+    bob.add("REQ-8", type="req", title="Of bob", status="draft")
+    published(bob).write({"docs/requirements/REQ-8.md": req("REQ-8")})
+    published(bob)
+    ann.pull()
+    ann.sync()
+    assert ann.state().nodes["REQ-8"].path == "docs/requirements/REQ-8.md"
+    published(ann)
+    assert all_of(ann) == all_of(clone("fresh"))
