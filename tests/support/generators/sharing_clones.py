@@ -422,8 +422,8 @@ def _operations(what: str, state: State, choices: Sequence[int]) -> list[Operati
     if not ids:
         return []
     node = state.nodes[ids[first % len(ids)]]
-    if node.owners and what in {"delete", "rename"}:
-        return []  # its document decides whether it is there, and its id
+    if what in {"delete", "rename"} and (node.owners or _has_edge_about_none(state)):
+        return []  # its document decides that; and no state has the ends of an edge that is not there
     if what == "link":
         other = ids[second % len(ids)]
         key = link_id("relates_to", "", node.id, other)
@@ -449,18 +449,17 @@ def _node_operations(what: str, state: State, node: Node, second: int, third: in
     if what == "delete":
         return [*_withdrawals(state, node.id), DropNode(node.id, node.version)]
     free = sorted({*_ids(state), "E", "F"} - state.nodes.keys() - _former(state))
-    if not free or any(
-        is_link_id(end) and end not in state.links for one in state.links.values() for end in _ends(one)
-    ):
-        return []  # no state has the ends of an edge that is not there, which the edges about it would follow
+    if not free:
+        return []
     new = free[second % len(free)]
     fields = {**node.fields, FORMER_IDS: [*former_ids(node), node.id]}
     wanted = Node(new, fields, {}, node.created_at, node.updated_at, node.source, 0, 0)
     return rename_ops(state, node, wanted)
 
 
-def _ends(link: Link) -> tuple[str, str]:
-    return link.from_id, link.to_id
+def _has_edge_about_none(state: State) -> bool:
+    ends = {end for link in state.links.values() for end in (link.from_id, link.to_id)}
+    return any(is_link_id(end) and end not in state.links for end in ends)
 
 
 def _withdrawals(state: State, end: str) -> list[Operation]:
