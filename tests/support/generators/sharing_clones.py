@@ -314,16 +314,21 @@ def _write(clone: Clone, what: str, choices: Sequence[int]) -> None:
 
 
 def _several(before: State, choices: Sequence[int]) -> list[Operation]:
-    """Return the operations of a changeset with several items: entities come first, and what is deleted last."""
+    """Return the operations of a changeset with several items: entities come first, and what is deleted last.
+
+    An entity that gets another id is the only one that goes: of several it would not be known which it was.
+    """
     chosen, state, ops = random.Random(repr(choices)), _copied(before), list[Operation]()
-    touched, ends, gone = set[str](), set[str](), set[str]()
+    touched, ends, gone, is_renamed = set[str](), set[str](), set[str](), False
     for _ in range(chosen.randint(2, 4)):
         more = _operations(chosen.choice(WRITES), state, [chosen.randrange(MOST) for _ in range(3)])
         keys = {_key_of(op) for op in more}
         of_edges = {end for op in more if isinstance(op, EdgeOperation) for end in (op.from_id, op.to_id)}
         dropped = {op.id for op in more if isinstance(op, DropNode)}
-        if keys & touched or of_edges & gone or dropped & ends:
+        is_unclear = bool(dropped and gone) and (is_renamed or any(isinstance(op, PutNode) for op in more))
+        if keys & touched or of_edges & gone or dropped & ends or is_unclear:
             continue
+        is_renamed = is_renamed or bool(dropped and any(isinstance(op, PutNode) for op in more))
         touched, ends, gone = touched | keys, ends | of_edges, gone | dropped
         apply(state, Stamp(0, "", "", ""), more)
         ops += more
