@@ -172,3 +172,30 @@ def test_a_document_gets_an_id_that_was_a_former_one_and_that_a_change_gives_as_
     assert ann.state().nodes["REQ-8"].path == "docs/requirements/REQ-8.md"
     published(ann)
     assert all_of(ann) == all_of(clone("fresh"))
+
+
+@pytest.mark.parametrize("by_merge", [True, False])
+def test_links_without_a_type_mean_what_their_ends_are_once_one_is_retyped_and_another_one_goes(
+    ann: Clone, clone: Callable[..., Clone], *, by_merge: bool
+) -> None:
+    ann.fact("FACT-2")
+    ann.sync({DOCUMENT: req("REQ-1", links="[FACT-1, FACT-2]")})
+    ann.commit()
+    ann.begin("topic")
+    ann.add("FACT-2", type="scenario")
+    ann.remove("FACT-1")
+    if not by_merge:
+        ann.commit()
+    ann.switch("main")
+    ann.sync()
+    if by_merge:
+        merge(ann.workspace(), "main", "topic", ann.author())
+    else:
+        ann.git("merge", "--quiet", "topic")
+        ann.sync()
+    meant = [("", "REQ-1", "FACT-1", False), ("specified_by", "REQ-1", "FACT-2", True)]
+    assert edges(ann) == meant
+    assert ann.sync().is_idle
+    published(ann)
+    assert all_of(ann) == all_of(clone("fresh"))
+    assert edges(ann) == meant
