@@ -1,7 +1,7 @@
 """Bare links: a document names another entity without saying how. The two types decide which edge is meant.
 
-Pure. Run whenever an end of a bare link is created or changes its type, so that a link to an unknown id becomes an edge
-as soon as its target exists.
+Pure. Run whenever an end of a bare link comes, goes or changes its type: a link to an unknown id becomes an edge as
+soon as its target exists, and has no type again once that is gone. So it is the same wherever the files are the same.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ def resolve(
     """Return the operations that give bare links the edge that they now mean.
 
     ``types`` holds the type after the changeset of every entity that comes, goes (None) or changes its type.
-    A link whose end is gone keeps the edge that it had, and so does a statement that ``keeps`` returns True for. What
-    the sources in ``skip`` say is planned elsewhere.
+    A statement that ``keeps`` returns True for keeps its edge. What the sources in ``skip`` say is planned elsewhere.
     """
     ops: list[Operation] = []
     for end in types if state.links else ():
@@ -78,10 +77,7 @@ def _reread(
         node = state.nodes.get(end)
         return node.type if node else None
 
-    known = (type_of(ends[0]), type_of(ends[1]))
-    if None in known:
-        return []
-    meant = edge_meant(schema, ends, known)
+    meant = edge_meant(schema, ends, (type_of(ends[0]), type_of(ends[1])))
     if meant == (link.type, link.kind, link.from_id, link.to_id):
         return []
     old = state.links.get(link_id(*meant))

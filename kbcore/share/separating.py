@@ -78,7 +78,8 @@ def separate(
         change = Change("", stamp.at, author.actor, author.tool, (claim,), message, salt, session=author.session)
         return [identified(change)]
 
-    digest = hashlib.sha256(msgspec.json.encode([*what, message])).hexdigest()
+    seen = [] if expected_seq is None else [expected_seq]
+    digest = hashlib.sha256(msgspec.json.encode([*what, message, *seen])).hexdigest()
     commit = workspace.head_commit(branch)
     return take_over(
         workspace,

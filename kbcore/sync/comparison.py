@@ -123,7 +123,7 @@ def compare(view: View, stamp: Stamp, files: Sequence[FoundFile], ways: FileSour
             readings.append(_reading(ways.whole(found)))
         read = {reading.path for reading in readings}
         last, state = _planned(view, stamp, readings, ways, changed)
-        others = unfit_elsewhere(last, state, ways.schema, read) | contested_elsewhere(last, read)
+        others = unfit_elsewhere(last.changes, state, ways.schema, read) | contested_elsewhere(last, read)
         turned = [*_moved(last, view), *_turned_paths(last)]
         others |= {one.facts.joined for one in readings} | _stating_former(last, view)
         others -= {"", *read}
@@ -193,7 +193,8 @@ def _planned(
 
     wanted = reads(readings, gone, owned)
     renaming = (key for one in begun for key in (one.old, one.new))
-    more = frozenset(earlier.union(former.values(), released.values(), renaming, *holders.values()))
+    lost = _without_former(known, stated, owned[0])
+    more = frozenset(earlier.union(former.values(), released.values(), renaming, lost, *holders.values()))
     wanted |= msgspec.structs.replace(NOTHING, nodes=more, touching=more)
     if shared:
         wanted |= shared.reads
@@ -225,19 +226,40 @@ def _released(readings: Sequence[FileReading], former: Mapping[str, str]) -> tup
     return {key: holder for key, holder in former.items() if key not in released}, released
 
 
+def _without_former(
+    holders: Mapping[str, Sequence[str]], stated: Mapping[str, StatedEntity], owned: Collection[str]
+) -> set[str]:
+    """Return the entities that files state with a former id less than before (``owned``), and these ids."""
+    found, owned = set[str](), {*owned}
+    for former, keys in holders.items():
+        for key in owned.intersection(keys):
+            if key not in stated or former not in former_ids_of(stated[key].fields):
+                found |= {former, key}
+    return found
+
+
 def _shared_changes(view: View, readings: Sequence[FileReading], ways: FileSources) -> SharedChanges | None:
     """Return what change files make of the state; None where there are none, and the records know of none."""
     if ways.claims is None:
         return None
     files = {one.path: one.facts.changes for one in readings if is_change_file(one.path) and one.facts.is_complete}
     gone = [path for path in ways.gone if is_change_file(path)]
-    is_first = not view.cells("source", ("path",), OF_CHANGES, lambda one: is_change_file(one.path))
+    is_first = not knows_changes(view)
     if is_first and not (files or gone):
         return None
     from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges  # noqa: PLC0415 - most branches have none
 
     found = ChangesInFiles(files, gone, frozenset(ways.committed([*files])))
     return SharedChanges(ways.claims(view), view.recorded_seq, found, view.unrecorded_ops, view, is_first=is_first)
+
+
+def knows_changes(view: View) -> bool:
+    """Tell whether a branch has changes of a file or of another branch, so that all of its state follows from changes.
+
+    Before, what documents covered is given again by the history of an entity.
+    """
+    is_of_changes = view.cells("source", ("path",), OF_CHANGES, lambda one: is_change_file(one.path))
+    return bool(is_of_changes) or view.has_shared_changes()
 
 
 def _reading(whole: FoundFile) -> FileReading:

@@ -214,15 +214,15 @@ def _named_by_paths(
     return known
 
 
-def unfit_elsewhere(found: Difference, state: State, schema: Schema, read: Collection[str]) -> set[str]:
+def unfit_elsewhere(changes: Changes, state: State, schema: Schema, read: Collection[str]) -> set[str]:
     """Return the files, not read now, that state an edge which no longer fits the types of its ends.
 
     An end came as another type than they wait for, or changed its type. Read again, they say so, whichever came
-    first. A client's edge stays, and is for the check to report. ``state`` is that after the difference.
+    first. A client's edge stays, and is for the check to report. ``state`` is that after the changes.
     """
     turned = {
         change.key
-        for change in found.changes.nodes
+        for change in changes.nodes
         if change.after and not (change.before and change.before.type == change.after.type)
     }
     return {

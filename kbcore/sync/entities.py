@@ -71,8 +71,11 @@ class _IdHolders:
         self._claimed = past.claimed
 
     def file_of(self, former: str) -> str:
-        """Return the file that states the entity with a former id, "" for none: what only clients gave is no reason."""
-        node = self._nodes.get(self._renamed.get(former, ""))
+        """Return the file that states the entity with a former id, "" for none: what only clients gave is no reason.
+
+        An id that a change of a client gives to an entity is left out of the former ids of another one.
+        """
+        node = self._nodes.get("" if self._claimed.get(former) else self._renamed.get(former, ""))
         return node.path if node and node.id != former else ""
 
     def other(self, key: str, former: str) -> str:

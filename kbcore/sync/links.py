@@ -78,7 +78,7 @@ def plan_links(readings: Sequence[FileReading], gone: frozenset[str], around: Li
     """Return the operations for the links that these files state, stated, or left open until now."""
     plan = LinkPlan([], [])
     present = _links_by_file(around.state)
-    stated = {reading.path: _wanted(plan, reading, around, present.get(reading.path, {})) for reading in readings}
+    stated = {reading.path: _wanted(plan, reading, around) for reading in readings}
     withdrawn = [(path, link) for path in gone for link in present.get(path, {}).values()]
     kept: set[tuple[str, str]] = set()
     for path, wanted in stated.items():
@@ -108,17 +108,12 @@ def plan_links(readings: Sequence[FileReading], gone: frozenset[str], around: Li
     return plan
 
 
-def _wanted(
-    plan: LinkPlan, reading: FileReading, around: LinkContext, known: Mapping[str, Link]
-) -> dict[str, LinkInFile]:
-    """Return the links that a file states now, by key; ``known`` are those that it states until now."""
+def _wanted(plan: LinkPlan, reading: FileReading, around: LinkContext) -> dict[str, LinkInFile]:
+    """Return the links that a file states now, by key."""
     wanted: dict[str, LinkInFile] = {}
-    of_ends: dict[frozenset[str], list[Link]] = {}
-    for link in known.values():
-        of_ends.setdefault(frozenset((link.from_id, link.to_id)), []).append(link)
     joined: set[frozenset[str]] = set()
     for one in sorted(reading.facts.links, key=lambda link: link.in_text):
-        stated = _stated(_Case(plan, reading, one, around, of_ends))
+        stated = _stated(_Case(plan, reading, one, around))
         if stated is None:
             continue
         ends = frozenset(stated.edge[2:])
@@ -179,7 +174,7 @@ def _links_by_file(state: State) -> dict[str, dict[str, Link]]:
 
 
 class _Case:
-    """One link of one file, and the links that this file states until now, by both of their ends."""
+    """One link of one file."""
 
     def __init__(
         self,
@@ -187,14 +182,12 @@ class _Case:
         reading: FileReading,
         link: StatedLink,
         around: LinkContext,
-        known: Mapping[frozenset[str], Sequence[Link]],
     ) -> None:
         self.plan = plan
         self.path = reading.path
         self.extractor = reading.extractor.rpartition("/")[0]
         self.link = link
         self.around = around
-        self.known = known
 
     def wrong(self, code: str, message: str, hint: str, severity: Severity = "error") -> None:
         """Note a problem at the line of the link."""
@@ -323,13 +316,8 @@ def _only_id(case: _Case, target: str, types: tuple[str | None, str | None]) -> 
 
 
 def _bare(case: _Case, target: str, types: tuple[str | None, str | None], fields: dict[str, Any]) -> LinkInFile:
-    """Return what a bare link means; while an end is missing it keeps the edge that it had."""
+    """Return what a bare link means; while an end is missing that is no edge."""
     subject = case.link.subject
-    if None in types:
-        for link in case.known.get(frozenset((subject, target)), ()):
-            is_ours = any(statement.said == subject for statement in link.statements)
-            if is_ours and link.type:
-                return LinkInFile((link.type, link.kind, link.from_id, link.to_id), subject, fields, case.link.line)
     return LinkInFile(edge_meant(case.around.schema, (subject, target), types), subject, fields, case.link.line)
 
 

@@ -233,15 +233,23 @@ class _Attempt:
         return self._dated[1]
 
     def _hand_over(self, view: View) -> None:
-        """Have change files read again that are committed now, and were not when they were recorded."""
-        files = self.pending.scan.files
+        """Have change files read again that are committed now, and were not when they were recorded.
+
+        Where others come or go, the rest that is not committed is read too: nothing is noted of it while a change goes
+        with its record, and it may hold one that goes with files from now on.
+        """
+        pending = self.pending
+        files = pending.scan.files
         unsure = {path for path, one in files.items() if one.hash and is_change_file(path)}
         if unsure:
             unsure -= self.store.claims().committed_files(view.seq)
-        if unsure and (now := self._committed.of(unsure)):
-            there = {one.path for one in (*self.pending.changed, *self.pending.again)}
+        if not unsure:
+            return
+        is_moving = any(map(is_change_file, (*(one.path for one in pending.changed), *pending.gone)))
+        if now := unsure if is_moving else self._committed.of(unsure):
+            there = {one.path for one in (*pending.changed, *pending.again)}
             again = [files[path] for path in sorted(now - there)]
-            self.pending = msgspec.structs.replace(self.pending, again=(*self.pending.again, *again))
+            self.pending = msgspec.structs.replace(pending, again=(*pending.again, *again))
 
     def _outcome(self, author: Author) -> Outcome:
         """Commit the difference. The branch is locked only when there is something to write."""

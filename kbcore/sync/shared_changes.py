@@ -14,19 +14,29 @@ import msgspec
 
 from kbcore.errors.remedies import kb
 from kbcore.model.bare_links import resolve
-from kbcore.model.claims.change import AddMember, Change, SetField, fields_redacted, union
+from kbcore.model.claims.change import AddMember, Change, EdgeRef, SetField, fields_redacted, union
 from kbcore.model.claims.fold import ClaimedEdge, DocumentFacts, Entity, FoldedClaims, fold
 from kbcore.model.claims.operations import ClaimOperations, contested_names
-from kbcore.model.claims.subjects import Subjects
+from kbcore.model.claims.subjects import Subjects, ids_in, refs_of
 from kbcore.model.content import confirmed_content
 from kbcore.model.folding import apply
 from kbcore.model.graph import FORMER_IDS, Link, Node, SyncedFile, contested_note, former_ids
 from kbcore.model.read_set import NOTHING, ReadSet
-from kbcore.model.record import ChangeOperation, ConfirmLink, DropNode, LeaveChange, Operation, PutNode, TakeChange
+from kbcore.model.record import (
+    ChangeOperation,
+    ConfirmLink,
+    DropNode,
+    ForgetSource,
+    LeaveChange,
+    Operation,
+    PutNode,
+    TakeChange,
+)
 from kbcore.model.redaction.changes import without
 from kbcore.model.redaction.target import commands
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Draft, Stamp, State
+from kbcore.sync.difference import unfit_elsewhere
 from kbcore.text.wording import it_or_them, pluralize, some_of
 from kbcore.view.claim_index import ClaimIndex, WrittenAt
 from kbcore.view.view import View
@@ -144,7 +154,9 @@ class SharedChanges:
         """
         self._elsewhere = self._named_elsewhere()
         own = [one.change for one in index.unshared(seq)] if is_first else []
-        self.subjects = index.concerned([*own, *(self._bodies[one] for one in moved | self._elsewhere)])
+        self._concerned = [*own, *(self._bodies[one] for one in moved | self._elsewhere)]
+        """The changes of whose elements all is known that is present."""
+        self.subjects = index.concerned(self._concerned)
         """The elements that are concerned, by all ids that changes know them by."""
         gone = {*self._was.without, *self._now.without}
         self._ends = index.ends_of_going(
@@ -153,15 +165,27 @@ class SharedChanges:
         """The ends of edges that may go: such an edge has to be looked up, as no operation names it."""
 
     def _named_elsewhere(self) -> set[str]:
-        """Return the changes that a conflict shows with a file which has them no more, while another file has them."""
-        left = {(op.id, op.file) for op in self._noted if isinstance(op, LeaveChange) and self._files.get(op.id)}
-        if not left or self._view is None:
+        """Return the changes that a conflict shows with another file than the first one of those that have them."""
+        first = {op.id: min(files) for op in self._noted if op.file and (files := self._files.get(op.id))}
+        if not first or self._view is None:
             return set()
-        return {change for change, _ in left & _named_in_conflicts(self._view)}
+        return {change for change, file in _named_in_conflicts(self._view) if first.get(change, file) != file}
 
-    def _is_written(self, was: Entity | ClaimedEdge | None, now: Entity | ClaimedEdge | None) -> bool:
-        """Tell whether an element may be shown otherwise than in the state before."""
-        return self._is_again or was != now or (bool(self._elsewhere) and now is not None and _is_contested(now))
+    def _is_written(
+        self, was: Entity | ClaimedEdge | None, now: Entity | ClaimedEdge | None, *, is_whole: bool = True
+    ) -> bool:
+        """Tell whether an element may be shown otherwise than in the state before.
+
+        One of which not all changes are known (``is_whole``) is the same in both, and nothing is written of it.
+        """
+        if was != now or not is_whole:
+            return was != now
+        return self._is_again or (bool(self._elsewhere) and now is not None and _is_contested(now))
+
+    def _whole_edges(self, *states: FoldedClaims) -> set[str]:
+        """Return the edges of the changes that are concerned, in some states."""
+        refs = [(one.id, ref) for one in self._concerned for ref in refs_of(one) if isinstance(ref, EdgeRef)]
+        return {state.edges_named[one] for state in states for one in refs if one in state.edges_named}
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -195,8 +219,15 @@ class SharedChanges:
     @property
     def reads(self) -> ReadSet:
         """Return the keys of a state that the operations depend on."""
-        nodes = self.subjects.entities.union(*self.subjects.edges)
-        return msgspec.structs.replace(NOTHING, nodes=nodes, touching=self.subjects.around | self._ends)
+        touching = self.subjects.around | self._ends
+        nodes = self.subjects.entities.union(touching, *self.subjects.edges)
+        holders = self._view.holders() if self._view else {}
+        having = {key: holders[key] for key in nodes & holders.keys()}
+        return msgspec.structs.replace(
+            NOTHING,
+            nodes=nodes.union(*having.values()),
+            touching=touching.union(*(having[key] for key in touching & having.keys())),
+        )
 
     def without_claimed(self, nodes: Mapping[str, Node]) -> dict[str, Node]:
         """Return entities that are gone without what changes of committed files gave them: it is given again, or not.
@@ -275,8 +306,9 @@ class SharedChanges:
             if key in subjects.entities and self._is_written(was.entities.get(key), now.entities.get(key)):
                 ops += written.entity(key, was.entities.get(key), now.entities.get(key))
         gone: list[Operation] = []
+        whole = self._whole_edges(was, now) if self._is_again or self._elsewhere else set[str]()
         for key in sorted(was.edges.keys() | now.edges.keys()):
-            if self._is_written(was.edges.get(key), now.edges.get(key)):
+            if self._is_written(was.edges.get(key), now.edges.get(key), is_whole=key in whole):
                 (ops if key in now.edges and now.edges[key].additions else gone).extend(
                     written.edge(key, was.edges.get(key), now.edges.get(key))
                 )
@@ -308,29 +340,53 @@ class SharedChanges:
         return state.sources.get(path) or next(iter(self._view.sources([path]) if self._view else ()), None)
 
     def _with_documents(self, before: State, after: State) -> Subjects:
-        """Return the elements that are concerned, with those that documents state otherwise than before."""
+        """Return the elements that are concerned, with those that documents state otherwise than before.
+
+        What changes know by a former id of a document is the entity that has it, before and after.
+        """
         subjects = self.subjects
         restated = {
             key
             for key in before.nodes.keys() | after.nodes.keys()
             if _stated(before.nodes.get(key)) != _stated(after.nodes.get(key))
         }
-        known = self._index.known(restated)
-        moved = {key for key in known if key not in before.nodes or key not in after.nodes}
-        return Subjects(subjects.entities | known, subjects.around | moved, subjects.edges)
+        was, now = _former_in_documents(before.nodes.values()), _former_in_documents(after.nodes.values())
+        turned = {key for key in was.keys() | now.keys() if was.get(key) != now.get(key)}
+        known = self._index.known(restated | turned)
+        moved = {key for key in known if key in turned or key not in before.nodes or key not in after.nodes}
+
+        def with_later(ids: frozenset[str]) -> frozenset[str]:
+            return ids | {former[key] for former in (was, now) for key in ids & former.keys()}
+
+        edges = {frozenset([former.get(key, key) for key in ends]) for ends in subjects.edges for former in (was, now)}
+        around = with_later(subjects.around | moved)
+        return Subjects(with_later(subjects.entities | known) | around, around, (*{*subjects.edges, *edges},))
 
     def _folded(self, before: State, after: State, subjects: Subjects) -> tuple[FoldedClaims, FoldedClaims]:
         """Return the states of the changes before and after, of some elements; of others both lack the same."""
-        documents = _documents(before, subjects.entities), _documents(after, subjects.entities)
+        ids = subjects.entities.union(*subjects.edges)
+        documents = _documents(before, ids), _documents(after, ids)
         if self._folds is None or self._folds[:2] != (subjects, documents):
             more = [*self._was.more.values(), *self._now.more.values()]
             found = dict[str, Change]()
             for one in documents if documents[0].former_ids != documents[1].former_ids else documents[:1]:
                 found |= self._index.changes_on(subjects, self._seq, more=more, documents=one)
-            was = fold(self._was.applied_to(found), documents[0])
-            now = fold(self._now.applied_to(found), documents[1])
+            others = self._former_elsewhere([*found.values(), *more], before.nodes.keys() | after.nodes.keys())
+            facts = [
+                msgspec.structs.replace(one, former_ids={**others, **one.former_ids}) if others else one
+                for one in documents
+            ]
+            was, now = fold(self._was.applied_to(found), facts[0]), fold(self._now.applied_to(found), facts[1])
             self._folds = subjects, documents, (was, now)
         return self._folds[2]
+
+    def _former_elsewhere(self, changes: Iterable[Change], loaded: Collection[str]) -> dict[str, str]:
+        """Return which entities had the ids that changes name, of entities of documents that are not loaded."""
+        holders = self._view.holders() if self._view else {}
+        if not holders or self._view is None:
+            return {}
+        ids = {key for change in changes for one in ids_in(change) & holders.keys() for key in holders[one]}
+        return _former_in_documents(self._view.nodes(sorted(ids.difference(loaded))))
 
     def _origins(self, state: FoldedClaims) -> dict[str, dict[str, Any]]:
         """Return the origins of the changes whose values are shown: by id, the actor, the time, and the file."""
@@ -369,25 +425,31 @@ def _without(node: Node, names: Collection[str]) -> Node:
 def plan_changes(view: View, stamp: Stamp, shared: SharedChanges, project: Schema | None = None) -> Draft:
     """Return the draft of changes that come into the state of a view.
 
-    With the schema of the ``project``, links without a type get the edge that they mean then.
+    With the schema of the ``project``, links without a type get the edge that they mean then, and a file with an edge
+    that does not fit its ends any more counts as not read: the next sync says so of it, and leaves the edge out.
     """
-    schema, retyped = view.schema(project) if project else None, set[str]()
+    schema, retyped, unfit = view.schema(project) if project else None, set[str](), set[str]()
 
     def plan(state: State) -> _Planned:
         ops = shared.operations(state, state.copied())
         if schema:
-            types = {one.id: one.set["type"] for one in ops if isinstance(one, PutNode) and "type" in one.set}
+            types: dict[str, str | None] = {one.id: None for one in ops if isinstance(one, DropNode)}
+            types |= {one.id: one.set["type"] for one in ops if isinstance(one, PutNode) and "type" in one.set}
             retyped.update(types)
             if bare := resolve(state, types, schema):
                 after = state.copied()
                 apply(after, stamp, bare)
                 ops = [*bare, *shared.operations(state, after)]
+            after = state.copied()
+            unfit.update(unfit_elsewhere(apply(after, stamp, ops), after, schema, ()))
+            ops += [ForgetSource(path, one.version) for path in sorted(unfit) if (one := state.sources.get(path))]
         return _Planned(tuple(ops), apply(state, stamp, ops))
 
-    planned, state = plan_until_stable(view, shared.reads, plan)
-    if retyped - state.loaded.touching:
-        links = msgspec.structs.replace(NOTHING, touching=frozenset(retyped))
-        planned, state = plan_until_stable(view, shared.reads | links, plan)
+    wanted = shared.reads
+    planned, state = plan_until_stable(view, wanted, plan)
+    while retyped - state.loaded.touching or unfit - state.loaded.sources:
+        wanted |= msgspec.structs.replace(NOTHING, touching=frozenset(retyped), sources=frozenset(unfit))
+        planned, state = plan_until_stable(view, wanted, plan)
     return Draft(planned.ops, planned.changes, state.loaded)
 
 
@@ -412,13 +474,13 @@ def _is_contested(element: Entity | ClaimedEdge) -> bool:
 
 
 def _named_in_conflicts(view: View) -> set[tuple[str, str]]:
-    """Return the changes that the conflicts of a state show, each with the file that it is shown with."""
+    """Return the changes that the conflicts of a state show, each with the file that it is shown with, "" for none."""
     condition, elements = ("contested <> '{}'", ()), list[Node | Link]()
     elements += view.nodes([row[0] for row in view.cells("node", ("id",), condition, contested_names)])
     elements += view.links([row[0] for row in view.cells("link", ("id",), condition, contested_names)])
     shown = (value for one in elements for name in contested_names(one) for value in one.fields[name])
     origins = (origin for value in shown for origin in value.get("changes", [value]))
-    return {(origin["change"], origin["file"]) for origin in origins if "file" in origin}
+    return {(origin["change"], origin.get("file", "")) for origin in origins}
 
 
 def _stated(node: Node | None) -> dict[str, Any] | None:
@@ -429,8 +491,16 @@ def _stated(node: Node | None) -> dict[str, Any] | None:
 
 
 def _documents(state: State, ids: Collection[str]) -> DocumentFacts:
-    """Return what documents state of some entities."""
+    """Return what documents state of some entities, and the former ids of all."""
     fields = {key: one for key in ids if (one := _stated(state.nodes.get(key))) is not None}
-    nodes = [state.nodes[key] for key in ids if key in state.nodes]
-    former = {one: node.id for node in nodes if FORMER_IDS in node.owners for one in former_ids(node)}
-    return DocumentFacts(fields, former)
+    return DocumentFacts(fields, _former_in_documents(state.nodes.values()))
+
+
+def _former_in_documents(nodes: Iterable[Node]) -> dict[str, str]:
+    """Return the entity that had each former id which documents state; of several the first, in the order of ids."""
+    found: dict[str, str] = {}
+    for node in nodes:
+        if FORMER_IDS in node.owners:
+            for key in former_ids(node):
+                found[key] = min(node.id, found.get(key, node.id))
+    return found

@@ -19,7 +19,7 @@ from kbcore.storage.head import Head
 
 T = TypeVar("T")
 
-_FORMAT: Final = 7
+_FORMAT: Final = 8
 _WAIT_S: Final = 60
 """As long as another process may fill the index that this one waits for."""
 _PRIMARY: Final = 0xFF
@@ -52,7 +52,7 @@ has it. ``head`` and ``restores`` are as in ``WrittenAt``. ``redacted`` has the 
 whole and a later record redacted (``fields_redacted``). ``subject`` has the creations that a change has claims on,
 and, with ``is_end``, those that are ends of its edges; ``deleted`` has those that some change deletes, ``name`` each
 id that changes give to a creation or know it by, ``edge`` the ends of each edge that a client stated, and ``former``
-the ids that entities had before by what documents say."""
+the ids that entities had before, by what documents say now."""
 
 
 class IndexNotWritten(ViewDamaged):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from kbcore.model.claims.fold import DocumentFacts, FoldedClaims, fold
 from kbcore.model.claims.running import RunningClaims
 from kbcore.model.claims.subjects import Subjects, claimed_by, creations_of, ids_in, ids_of_clients, names_in
 from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids_of
-from kbcore.model.record import LeaveChange, Operation, PutNode, StateLink, TakeChange
+from kbcore.model.record import DropNode, LeaveChange, Operation, PutNode, StateLink, TakeChange
 from kbcore.process import interrupting
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
@@ -91,6 +91,8 @@ class Filling:
         """The ids of the changes that were noted since that state was begun."""
         self._has_others = bool(self._database.rows("select 1 from seen limit 1"))
         """There may be changes that were noted before."""
+        self._having_former = {row[0] for row in self._database.rows("select distinct id from former")}
+        """The entities that have former ids by what documents say."""
 
     def take_in_all(self, entries: Iterable[FoldedRecord]) -> None:
         """Take in records, and look up together what some that follow one another touch."""
@@ -135,19 +137,31 @@ class Filling:
 
     def _follow(self, ops: Iterable[Operation], seq: int) -> None:
         """Take in what operations of a record say that is in no change."""
-        left = list[tuple[str, str]]()
+        left, former = list[tuple[str, str]](), dict[str, tuple[str, ...]]()
         for op in ops:
             if type(op) is StateLink and op.src == CLIENT:
                 key = link_id(op.type, op.kind, op.from_id, op.to_id)
                 self._add("edge", [(key, op.from_id, op.to_id)])
             elif type(op) is LeaveChange:
                 left.append((op.id, op.file))
-            elif type(op) is PutNode and op.src != CLIENT and FORMER_IDS in op.set:
-                self._add("former", [(former, op.id) for former in former_ids_of(op.set)])
-                self._forget()
+            elif type(op) is PutNode and op.src != CLIENT and (FORMER_IDS in op.set or FORMER_IDS in op.unset):
+                former[op.id] = former_ids_of(op.set)
+            elif type(op) is DropNode and op.id in self._having_former:
+                former[op.id] = ()
+        if former:
+            self._note_former(former)
         if left:
             self._leave(left, seq)
             self._forget_changes([key for key, _ in left])
+
+    def _note_former(self, former: Mapping[str, Sequence[str]]) -> None:
+        """Note the ids that entities had before by what documents say now, in place of what they said before."""
+        if said := self._having_former & former.keys():
+            self._database.run_for_each("delete from former where id = ?", [(key,) for key in sorted(said)])
+        self._add("former", [(one, key) for key, ids in former.items() for one in ids])
+        self._having_former -= said
+        self._having_former.update(key for key, ids in former.items() if ids)
+        self._forget()
 
     def _take(self, ops: Sequence[TakeChange], seq: int) -> None:
         """Take in changes that come with a record, or that a file holds from it on."""

@@ -309,7 +309,8 @@ class View:
 
     def has_shared_changes(self) -> bool:
         """Tell whether changes came or went with a record: from a change file, or by a merge."""
-        return self.rows("select exists (from record where changes > 0)") == [(True,)]
+        condition = "changes > 0", list[Any]()
+        return bool(self._logged("record", ["seq"], condition, lambda batch: batch.records, lambda row: row["changes"]))
 
     def has_record(self, seq: int, digest: str) -> bool:
         """Tell whether the record at a seq, 0 for the beginning, is the one with this sum."""

@@ -327,6 +327,7 @@ def test_things_that_got_one_id_are_separated_once_and_only_as_they_were_read(tm
         asked = {"rename": {old: "C"}, "expected_seq": seq, "changeset_id": "separate-1"}
         assert one.call("kb_upsert", **asked)["seq"] == seq + 1
         assert one.call("kb_upsert", **asked)["seq"] == seq + 1
+        assert one.refused("kb_upsert", **asked | {"expected_seq": seq + 1})["code"] == "changeset_id_reused"
         titles = {found["id"]: found["title"] for found in one.call("kb_query", ids=["B", "C"])["entities"]}
         assert sorted(titles.items()) in ([("B", "Ours"), ("C", "Theirs")], [("B", "Theirs"), ("C", "Ours")])
         assert one.call("kb_check", rules=["conflict"])["violations"] == []

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
-from kbcore.ids import check_id
+from kbcore.ids import check_id, is_link_id
 from kbcore.model.claims.change import (
     CONFIRMED,
     DOCUMENT,
@@ -81,6 +81,8 @@ def _ref_fault(ref: Ref, depth: int = 0) -> str:
         if not _is_name(ref.type) or (ref.kind and not _is_name(ref.kind)):
             return f"{in_quotes(ref.type[:60])} is no type of an edge"
         return _ref_fault(ref.from_end, depth + 1) or _ref_fault(ref.to_end, depth + 1)
+    if depth and is_link_id(ref.id) and {*ref.of} <= {DOCUMENT}:  # an edge that documents alone state
+        return ""
     for one in ref.of:
         if one not in {SELF, DOCUMENT}:
             fault = _id_fault(one.partition(":")[2])

@@ -267,18 +267,24 @@ class _Claims:
             ref = EdgeRef(op.type, self._end(op.from_id), self._end(op.to_id), op.kind)
             self._added[key] = ref
             self.claims.append(AddEdge(ref))
-            waiting = self._before.unstated.get(key, {})
+            waiting = self._waiting(op)
             self.claims += [
                 UnsetField(ref, name, after=field.seen) for name, field in waiting.items() if name not in op.set
             ]
         on = self._added_edge(key) or (edge.ref if edge else None) or self._end(key)
-        fields = self._before.unstated.get(key, {}) if key in self._added else edge.fields if edge else {}
+        is_new = key in self._added and key not in self._bound
+        fields = self._waiting(op) if is_new else edge.fields if edge else {}
         for name, value in op.set.items():
             if _is_claimed(name) and (key not in self._moved or name not in _MOVED_WITH):
                 self._set(on, fields, name, value, op.unset)
         for name in op.unset:
             if _is_claimed(name):
                 self._unset(on, fields, name)
+
+    def _waiting(self, op: StateLink) -> Mapping[str, Field]:
+        """Return the fields that claims give an edge which is not there, by the ids that its ends had before."""
+        ends = [self._earlier.get(end, end) for end in (op.from_id, op.to_id)]
+        return self._before.unstated.get(link_id(op.type, op.kind, *ends), {})
 
     def withdraw_edge(self, op: WithdrawLink) -> None:
         """Claim that an edge is not stated any more, unless only its id changes with those of its ends."""

@@ -145,6 +145,7 @@ class FoldedClaims(msgspec.Struct, frozen=True):
 
     ``waiting`` are the names of the claims whose entity or edge is not there; ``unstated`` has, for each edge that is
     not there, the fields that they give it. ``confirmed`` has, by the id of an edge, the members of ``CONFIRMED``.
+    ``edges_named`` has the id of each edge that a change states, or a field of it, by the change and how it names it.
     """
 
     entities: Mapping[str, Entity]
@@ -153,6 +154,7 @@ class FoldedClaims(msgspec.Struct, frozen=True):
     waiting: tuple[str, ...]
     unstated: Mapping[str, Mapping[str, Field]] = {}
     confirmed: Mapping[str, frozenset[str]] = {}
+    edges_named: Mapping[tuple[str, EdgeRef], str] = {}
 
 
 Claims = Mapping[str, tuple[Any, tuple[str, ...]]]
@@ -175,10 +177,11 @@ def fold(changes: Iterable[Change], documents: DocumentFacts = NO_DOCUMENTS) -> 
     entities = {key: _entity(key, of, subjects, documents) for key, of in sorted(groups.items())}
     ids = last_id | {creation_of(DOCUMENT, key): key for key in documents.fields}
     names = _Names(entities, ids, deleted, documents)
-    edges, others = _edges(subjects, names, documents)
+    edges, others, edges_named = _edges(subjects, names, documents)
     waiting = sorted([*subjects.waiting, *(name for found in others.values() for name, _, _ in found)])
     unstated = {key: _fields_of_edge(found, present) for key, found in others.items()}
-    return FoldedClaims(entities, edges, deleted, tuple(waiting), unstated, _confirmed(subjects, names))
+    confirmed = _confirmed(subjects, names)
+    return FoldedClaims(entities, edges, deleted, tuple(waiting), unstated, confirmed, edges_named)
 
 
 class _Claimed(msgspec.Struct):
@@ -407,11 +410,18 @@ class _Names(msgspec.Struct):
         key = self.ids[(living or found)[0]] if found else ref.id
         return key if living or key in self.entities or (found and not replaces) else self.aliases.get(key, key)
 
+    def is_of_another(self, change: str, ref: Ref) -> bool:
+        """Tell whether an entity that was deleted has been named, whose id another one has, for an edge at an end."""
+        if isinstance(ref, EdgeRef):
+            return self.is_of_another(change, ref.from_end) or self.is_of_another(change, ref.to_end)
+        found = _meant(change, ref, self.ids, self.documents)
+        return bool(found) and all(one in self.deleted for one in found) and self.ids[found[0]] in self.entities
+
 
 def _edges(
     subjects: _ClaimsByCreation, names: _Names, documents: DocumentFacts
-) -> tuple[dict[str, ClaimedEdge], dict[str, list[EdgeClaim]]]:
-    """Return the edges that are stated, and the claims on fields of others, by edge.
+) -> tuple[dict[str, ClaimedEdge], dict[str, list[EdgeClaim]], dict[tuple[str, EdgeRef], str]]:
+    """Return the edges that are stated, the claims on fields of others, by edge, and ``FoldedClaims.edges_named``.
 
     Where another entity takes the place of a deleted one, a claim on a field comes along with a statement of its edge,
     and waits without one: it was not made on the edge that the other entity has.
@@ -436,13 +446,16 @@ def _edges(
         elif name not in removed:
             additions[key][name] = named_by(change, ref)
     owns: dict[tuple[str, EdgeRef], str] = {}
+    of_others: dict[tuple[str, EdgeRef], bool] = {}
     waiting: defaultdict[str, list[EdgeClaim]] = defaultdict(list)
     """By the edge that a claim was made on: no document that states an edge of this id means that one."""
     for key, ref, one in of_fields:
         if (one[1], ref) not in owns:
             owns[one[1], ref] = names.id_of(one[1], ref, replaces=False)
+            of_others[one[1], ref] = names.is_of_another(one[1], ref)
         own = owns[one[1], ref]
-        is_stated = own == key or named_by(one[1], ref) in additions.get(key, {}).values()
+        is_own = own == key and not of_others[one[1], ref]
+        is_stated = is_own or named_by(one[1], ref) in additions.get(key, {}).values()
         (fields[key] if is_stated else waiting[own]).append(one)
     edges = {
         key: ClaimedEdge(
@@ -456,7 +469,7 @@ def _edges(
     }
     for key, claims in waiting.items():
         fields[key] += claims
-    return edges, fields
+    return edges, fields, keys
 
 
 def _confirmed(subjects: _ClaimsByCreation, names: _Names) -> dict[str, frozenset[str]]:

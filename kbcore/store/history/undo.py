@@ -166,7 +166,8 @@ def revert_request(seqs: Sequence[int], options: UndoOptions) -> Request:
     message = options.message or f"revert {some_of([*map(str, ordered)], _MOST_NAMED)}"
     by = options.writer
     named = {"actor": by.actor, "session": by.session} if by else {}
-    return _request("revert", {"seqs": ordered, "force": options.force, **named}, message, options)
+    asked = {"seqs": ordered, "force": options.force, "expected_seq": options.expected_seq, **named}
+    return _request("revert", asked, message, options)
 
 
 def rollback_request(to_seq: int, options: UndoOptions) -> Request:

@@ -85,8 +85,8 @@ def test_a_deleted_document_takes_its_entity_and_leaves_others_edges_unresolved(
     project.apply(edges=[{"type": "depends_on", "from": "REQ-1", "to": "REQ-2"}])
     answer = project.sync({f"{REQS}/1.md": None})
     assert answer.outcome.deleted == ("REQ-1",)
-    assert project.edges("REQ-1") == {("REQ-2", "depends_on", "REQ-1", False), ("REQ-1", "depends_on", "REQ-2", False)}
-    assert UnresolvedLink("REQ-2", "depends_on", "", "REQ-1", f"{REQS}/2.md", "REQ-2") in answer.unresolved
+    assert project.edges("REQ-1") == {("REQ-2", "", "REQ-1", False), ("REQ-1", "depends_on", "REQ-2", False)}
+    assert UnresolvedLink("REQ-2", "", "", "REQ-1", f"{REQS}/2.md", "REQ-2") in answer.unresolved
     back = project.sync({f"{REQS}/1.md": req("REQ-1")})
     assert back.unresolved == ()
     assert {resolved for *_, resolved in project.edges("REQ-1")} == {True}

@@ -27,6 +27,13 @@ def test_the_state_of_a_clone_is_that_of_the_changes_it_has(steps: list[Step], c
         assert facts_of(clone.state) == facts_expected(clone.present()), clone.name
 
 
+@given(_steps, st.integers(2, 4))
+@settings(max_examples=tries(100, 20_000), deadline=None)
+def test_the_same_holds_beside_documents_that_come_and_go_and_get_other_ids(steps: list[Step], clones: int) -> None:
+    for clone in play(steps, clones, with_documents=True):
+        assert facts_of(clone.state) == facts_expected(clone.present(), clone.stated()), clone.name
+
+
 @given(_steps)
 @settings(max_examples=tries(30, 5_000), deadline=None)
 def test_clones_that_have_all_files_have_the_same_state(steps: list[Step]) -> None:

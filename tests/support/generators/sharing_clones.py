@@ -7,11 +7,12 @@ is a tuple of small numbers, so that Hypothesis makes it as well as ``random``.
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kbcore.extract.changes import FOLDER
-from kbcore.ids import link_id
+from kbcore.ids import is_link_id, link_id
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, redacted
 from kbcore.model.claims.fold import ABSENT, NO_DOCUMENTS, DocumentFacts, FoldedClaims, fold
@@ -23,6 +24,7 @@ from kbcore.model.record import (
     SYNC,
     ConfirmLink,
     DropNode,
+    EdgeOperation,
     Operation,
     PutNode,
     Record,
@@ -57,6 +59,7 @@ WRITES: Final = (
 PUBLISH: Final = ("share", "commit", "merge")
 KINDS: Final = (
     *WRITES,
+    *["batch"] * 4,
     "create",
     "create",
     *PUBLISH,
@@ -73,6 +76,8 @@ KINDS: Final = (
     "redact",
     "redact",
 )
+DOCUMENTED: Final = ("G", "H", "I")
+"""The ids that documents may state, and that no client gives to an entity."""
 MOST: Final = 1 << 16
 Step = tuple[int, int, int, int, int]
 
@@ -91,6 +96,8 @@ class Clone:
         self.once_committed = set[str]()
         self.tree: dict[str, tuple[Change, ...]] = {}
         self.committed = set[str]()
+        self.documents: dict[str, tuple[str, ...]] = {}
+        """The former ids that the document of each entity states, by the id of the entity."""
         self._read: dict[str, tuple[Change, ...]] = {}
         self.records: list[Sequence[Operation]] = []
         """The operations of each record."""
@@ -118,9 +125,13 @@ class Clone:
         unsure = {path for path in self.committed & self.tree.keys() if not all(held.get(path, {"": False}).values())}
         files |= {path: self.tree[path] for path in unsure}
         gone = self._read.keys() - self.tree.keys()
+        if files or gone:
+            files |= {path: self.tree[path] for path in self.tree.keys() - self.committed}
         found = ChangesInFiles(files, gone, self.committed & self.tree.keys())
         shared = SharedChanges(self.index, self.seq, found)
-        ops = shared.operations(_copied(self.state), _copied(self.state))
+        after, stated = _copied(self.state), self._of_documents()
+        apply(after, Stamp(self.seq + 1, "", "", ""), stated)
+        ops = [*stated, *shared.operations(_copied(self.state), after)]
         self._read = dict(self.tree)
         self.once_committed |= {
             change.id
@@ -130,6 +141,42 @@ class Clone:
         }
         if ops:
             self.write(ops, SYNC)
+
+    def _of_documents(self) -> list[Operation]:
+        """Return the operations by which the state has what the documents say now, and nothing of others."""
+        ops: list[Operation] = []
+        for key, node in self.state.nodes.items():
+            if node.owners and key not in self.documents:
+                ops.append(DropNode(key, node.version))
+        for key, former in self.documents.items():
+            node = self.state.nodes.get(key)
+            if node is None or not node.owners or former_ids(node) != former:
+                fields = {"type": "req", "title": "of a document"} | ({FORMER_IDS: [*former]} if former else {})
+                unset = (FORMER_IDS,) if node and not former and former_ids(node) else ()
+                ops.append(PutNode(key, node.version if node else 0, fields, unset, src=f"{key}.md"))
+        return ops
+
+    def document(self, choices: Sequence[int]) -> None:
+        """Write, rename or delete a document, or have one say other former ids."""
+        first, second, third = choices
+        key, new = DOCUMENTED[first % len(DOCUMENTED)], DOCUMENTED[second % len(DOCUMENTED)]
+        former = self.documents.pop(key, ())
+        if third % 4 == 0:
+            self.documents[key] = ()
+        elif third % 4 == 1 and new not in self.documents:
+            self.documents[new] = (*former, key)
+        elif third % 4 == 2:
+            self.documents[key] = (new,)
+        used = set(self.documents)
+        for one, ids in sorted(self.documents.items()):
+            self.documents[one] = tuple([name for name in dict.fromkeys(ids) if name not in used])
+            used |= {*ids}
+
+    def stated(self) -> DocumentFacts:
+        """Return what the documents of the state say."""
+        nodes = [node for node in self.state.nodes.values() if node.owners]
+        fields = {node.id: {name: node.fields[name] for name in node.owners} for node in nodes}
+        return DocumentFacts(fields, {one: node.id for node in nodes for one in former_ids(node)})
 
     def share(self) -> None:
         """Write the changes that no file holds into one, as ``kb share`` does."""
@@ -186,6 +233,7 @@ class Clone:
         there = other.committed & other.tree.keys()
         self.tree |= {path: other.tree[path] for path in there}
         self.committed |= there
+        self.documents = dict(other.documents)
 
     def present(self) -> list[Change]:
         """Return the changes that are to hold: those of the files, and its own that no committed file ever held."""
@@ -193,19 +241,22 @@ class Clone:
         return [*own, *(change for changes in self.tree.values() for change in changes)]
 
 
-def play(steps: Sequence[Step], clones: int = 3) -> Iterable[Clone]:
+def play(steps: Sequence[Step], clones: int = 3, *, with_documents: bool = False) -> Iterable[Clone]:
     """Yield a clone after each step that it syncs at."""
     all_clones = [Clone(f"w{number}") for number in range(clones)]
+    kinds = (*KINDS, *["document"] * 12) if with_documents else KINDS
     for kind, who, *choices in steps:
-        what, clone = KINDS[kind % len(KINDS)], all_clones[who % clones]
+        what, clone = kinds[kind % len(kinds)], all_clones[who % clones]
         other = all_clones[who // clones % clones]
-        if what in WRITES:
+        if what in WRITES or what == "batch":
             _write(clone, what, choices)
         elif what == "race":  # both have the same files, and write of the same entity
             yield from _race(clone, other, choices)
+        elif what == "document":
+            clone.document(choices)
         else:
             _move(what, clone, other, choices[0])
-        if what not in WRITES:
+        if what not in WRITES and what != "batch":
             clone.sync()
             yield clone
     for clone in all_clones:
@@ -257,14 +308,46 @@ def _race(one: Clone, other: Clone, choices: Sequence[int]) -> Iterable[Clone]:
 
 
 def _write(clone: Clone, what: str, choices: Sequence[int]) -> None:
-    ops = _operations(what, clone.state, choices)
+    ops = _several(clone.state, choices) if what == "batch" else _operations(what, clone.state, choices)
     if ops:
         clone.write(ops)
 
 
+def _several(before: State, choices: Sequence[int]) -> list[Operation]:
+    """Return the operations of a changeset with several items: entities come first, and what is deleted last.
+
+    An entity that gets another id is the only one that goes: of several it would not be known which it was.
+    """
+    chosen, state, ops = random.Random(repr(choices)), _copied(before), list[Operation]()
+    touched, ends, gone, is_renamed = set[str](), set[str](), set[str](), False
+    for _ in range(chosen.randint(2, 4)):
+        more = _operations(chosen.choice(WRITES), state, [chosen.randrange(MOST) for _ in range(3)])
+        keys = {_key_of(op) for op in more}
+        of_edges = {end for op in more if isinstance(op, EdgeOperation) for end in (op.from_id, op.to_id)}
+        dropped = {op.id for op in more if isinstance(op, DropNode)}
+        is_unclear = bool(dropped and gone) and (is_renamed or any(isinstance(op, PutNode) for op in more))
+        if keys & touched or of_edges & gone or dropped & ends or is_unclear:
+            continue
+        is_renamed = is_renamed or bool(dropped and any(isinstance(op, PutNode) for op in more))
+        touched, ends, gone = touched | keys, ends | of_edges, gone | dropped
+        apply(state, Stamp(0, "", "", ""), more)
+        ops += more
+    return sorted(ops, key=lambda op: 0 if isinstance(op, PutNode) else 2 if isinstance(op, DropNode) else 1)
+
+
+def _key_of(op: Operation) -> str:
+    if isinstance(op, PutNode | DropNode):
+        return op.id
+    assert isinstance(op, EdgeOperation)
+    return link_id(op.type, op.kind, op.from_id, op.to_id)
+
+
 def facts_of(state: State) -> dict[str, Any]:
     """Return the facts of clients in a state, by id, without what documents state and what a commit stamps."""
-    nodes = {key: _fields(node) | {"former": sorted(former_ids(node))} for key, node in state.nodes.items()}
+    nodes = {
+        key: _fields(node) | {"former": [] if FORMER_IDS in node.owners else sorted(former_ids(node))}
+        for key, node in state.nodes.items()
+    }
     links = {
         key: _fields(link) for key, link in state.links.items() if any(one.src == CLIENT for one in link.statements)
     }
@@ -344,6 +427,8 @@ def _operations(what: str, state: State, choices: Sequence[int]) -> list[Operati
     if not ids:
         return []
     node = state.nodes[ids[first % len(ids)]]
+    if what in {"delete", "rename"} and (node.owners or _has_edge_about_none(state)):
+        return []  # its document decides that; and no state has the ends of an edge that is not there
     if what == "link":
         other = ids[second % len(ids)]
         key = link_id("relates_to", "", node.id, other)
@@ -356,7 +441,8 @@ def _node_operations(what: str, state: State, node: Node, second: int, third: in
         field = ("title", "attributes.k")[second % 2]
         values = VALUES if field != "title" else tuple(map(str, VALUES))
         value = values[third % len(values)]
-        if node.fields.get(field) == value and f"{CONTESTED}.{field}" not in node.fields:
+        is_so = node.fields.get(field) == value and f"{CONTESTED}.{field}" not in node.fields
+        if is_so or field in node.owners:
             return []
         return [PutNode(node.id, node.version, {field: value}, _settled(node, field))]
     if what == "unset":
@@ -374,6 +460,11 @@ def _node_operations(what: str, state: State, node: Node, second: int, third: in
     fields = {**node.fields, FORMER_IDS: [*former_ids(node), node.id]}
     wanted = Node(new, fields, {}, node.created_at, node.updated_at, node.source, 0, 0)
     return rename_ops(state, node, wanted)
+
+
+def _has_edge_about_none(state: State) -> bool:
+    ends = {end for link in state.links.values() for end in (link.from_id, link.to_id)}
+    return any(is_link_id(end) and end not in state.links for end in ends)
 
 
 def _withdrawals(state: State, end: str) -> list[Operation]:

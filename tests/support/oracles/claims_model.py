@@ -280,13 +280,21 @@ class _Model:
         is_field = isinstance(claim, SetField | UnsetField) and isinstance(claim.on, EdgeRef)
         if not is_field or self.end(change, claim.on) != key:
             return False
-        if self.end(change, claim.on, replaces=False) == key:
+        if self.end(change, claim.on, replaces=False) == key and not self.is_of_another(change, claim.on):
             return True
         removed, named = self.removed(), self.named(change, claim.on)
         return any(
             isinstance(other, AddEdge) and f"{one}.{at}" not in removed and self.named(one, other.on) == named
             for one, at, other in self.rows
         )
+
+    def is_of_another(self, change: str, ref: Ref) -> bool:
+        """Tell whether another entity has the id of a deleted one that is named."""
+        if isinstance(ref, EdgeRef):
+            return any(self.is_of_another(change, one) for one in (ref.from_end, ref.to_end))
+        creations = self.creations_meant(change, ref)
+        is_there = any(one in self.ids for one in creations) or self.document_meant(ref) in self.documents.fields
+        return bool(creations) and not is_there and self.name(creations[0]) in self.members
 
     def named(self, change: str, ref: Ref) -> Any:
         if isinstance(ref, EdgeRef):

@@ -69,6 +69,8 @@ IMPOSSIBLE: list[tuple[Claim, str]] = [
     (AddEdge(EdgeRef("a\nb", A, A)), "is no type"),
     (AddEdge(EdgeRef("", A, A)), "is no type"),
     (AddEdge(EdgeRef("about", nested(20), A)), "deep"),
+    (AddEdge(EdgeRef("about", EntityRef("link:" + "0" * 32, ("0" * 32 + ":A",)), A)), "is no id"),
+    (value(EntityRef("link:" + "0" * 32), "title", "t"), "is no id"),
 ]
 
 
@@ -95,6 +97,7 @@ def test_what_no_client_can_say_is_refused_with_its_line(claim: Claim, says: str
         value(A, "links", ["https://example.org/a"]),
         value(LINK, "confidence", 0.5),
         value(EdgeRef("about", LINK, A), "metadata.by", "x"),
+        AddEdge(EdgeRef("about", EntityRef("link:" + "0" * 32), A)),
         AddMember(A, "tags", now="red", salt="s"),
         AddMember(LINK, CONFIRMED, now=DIGEST, salt="s"),
         AddMember(LINK, CONFIRMED, hash=DIGEST),

@@ -181,7 +181,10 @@ MUTANTS = {
         "return key if living or key in self.entities or", "return key if living or",
     ),
     "a claim on an edge of a deleted entity is none on that of another": (
-        "is_stated = own == key or named_by", "is_stated = True or named_by",
+        "is_stated = is_own or named_by", "is_stated = True or named_by",
+    ),
+    "a claim on an edge of a deleted entity is none on that of another with its id": (
+        " and not of_others[one[1], ref]", "",
     ),
     "a claim on an edge goes to another entity with its statement": (
         "named_by(one[1], ref) in additions.get(key, {}).values()", "False",
@@ -207,7 +210,8 @@ RARE = {
     "a deleted creation keeps its last id": 507,
     "a removal takes away no other addition": 133,
     "an entity that is kept is not contested": 202,
-    "a claim on an edge of a deleted entity is none on that of another": 17_580,
+    "a claim on an edge of a deleted entity is none on that of another": 1_435,
+    "a claim on an edge of a deleted entity is none on that of another with its id": 1_435,
     "a claim on an edge goes to another entity with its statement": 15_756,
     "claims on an edge that is not there wait": 103,
 }

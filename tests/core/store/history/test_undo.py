@@ -351,6 +351,8 @@ def test_a_revert_sent_twice_takes_effect_once_and_its_id_means_it_alone(project
     assert (again.seq, again.duplicate, again.updated) == (first.seq, True, ("A",))
     with pytest.raises(ChangesetIdReused):
         revert(project, 1, changeset_id="undo-1")
+    with pytest.raises(ChangesetIdReused):
+        revert(project, 2, changeset_id="undo-1", expected_seq=2)
 
 
 @pytest.mark.parametrize("seq", [0, 5, -1])

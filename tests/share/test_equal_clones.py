@@ -1,0 +1,201 @@
+"""Clones with the same files have the same state, whatever each of them has seen before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbcore.share.merging import merge
+from tests.support.repository.clones import Clone, clone_of, upstream
+from tests.support.repository.project import req
+
+DOCUMENT = "docs/requirements/REQ-1.md"
+RENAMED = {DOCUMENT: None, "docs/requirements/REQ-9.md": req("REQ-9", former_ids="[REQ-1]")}
+
+
+def edges(clone: Clone) -> list[tuple[str, str, str, bool]]:
+    """Return the edges of a clone: the type, the ends, and whether they are resolved."""
+    return sorted((one.type, one.from_id, one.to_id, one.is_resolved) for one in clone.state().links.values())
+
+
+def all_of(clone: Clone) -> tuple[Any, ...]:
+    """Return what a clone has of entities and edges."""
+    return clone.facts(), edges(clone)
+
+
+def published(clone: Clone) -> Clone:
+    """Commit and push all that a clone has."""
+    clone.commit()
+    clone.push()
+    return clone
+
+
+@pytest.mark.parametrize("is_seen_before", [True, False])
+def test_what_clients_state_of_a_document_follows_its_id(
+    ann: Clone, clone: Callable[..., Clone], *, is_seen_before: bool
+) -> None:
+    bob = clone("bob")
+    bob.add("REQ-1", owner="bob")
+    bob.link("REQ-1", "REQ-2", confidence=0.5)
+    published(bob)
+    if is_seen_before:
+        ann.pull()
+        ann.sync()
+    ann.sync(RENAMED)
+    ann.commit()
+    ann.pull()
+    published(ann)
+    bob.pull()
+    bob.sync()
+    fresh = clone("fresh")
+    assert all_of(ann) == all_of(bob) == all_of(fresh)
+    assert fresh.state().nodes["REQ-9"].fields["owner"] == "bob"
+    assert ("relates_to", "REQ-9", "REQ-2", True) in edges(fresh)
+
+    published(ann).sync({"docs/requirements/REQ-9.md": req("REQ-9")})
+    published(ann)
+    assert all_of(ann) == all_of(clone("later"))
+    assert "owner" not in ann.state().nodes["REQ-9"].fields
+    assert ("relates_to", "REQ-1", "REQ-2", False) in edges(ann)
+
+    ann.sync({"docs/requirements/REQ-9.md": req("REQ-9", former_ids="[REQ-1]")})
+    published(ann)
+    assert all_of(ann) == all_of(clone("last")) == all_of(fresh)
+
+
+def test_an_edge_at_a_former_id_of_a_document_follows_the_other_end(ann: Clone, clone: Callable[..., Clone]) -> None:
+    bob = clone("bob")
+    published(ann).sync(RENAMED)
+    published(ann)
+    bob.rename("FACT-1", "FACT-5")
+    bob.commit()
+    bob.pull()
+    published(bob)
+    ann.pull()
+    ann.sync()
+    assert ("relates_to", "FACT-5", "REQ-9", True) in edges(ann)
+    assert all_of(ann) == all_of(bob) == all_of(clone("fresh"))
+
+
+def test_a_value_of_a_document_that_takes_an_earlier_id_is_no_value_of_the_one_that_had_it(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    ann.sync(RENAMED)
+    ann.sync({DOCUMENT: req("REQ-1"), "docs/requirements/REQ-9.md": req("REQ-9")})
+    ann.add("REQ-1", owner="both")
+    ann.add("REQ-9", owner="both")
+    published(ann)
+    fresh = clone("fresh")
+    assert [fresh.state().nodes[key].fields["owner"] for key in ("REQ-1", "REQ-9")] == ["both", "both"]
+    assert all_of(fresh) == all_of(ann)
+
+
+def test_an_edge_about_an_edge_that_only_a_document_states_is_shared(ann: Clone, clone: Callable[..., Clone]) -> None:
+    ann.sync({DOCUMENT: req("REQ-1", relates_to="REQ-2")})
+    [stated] = [link.id for link in ann.state().links.values() if link.to_id == "REQ-2"]
+    ann.apply(edges=[{"type": "supersedes", "from": "FACT-1", "to": stated}])
+    published(ann)
+    assert not ann.sync().problems
+    fresh = clone("fresh")
+    assert ("supersedes", "FACT-1", stated, True) in edges(fresh)
+    assert all_of(fresh) == all_of(ann)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_a_document_covers_of_a_merged_branch_holds_once_it_gives_it_up(tmp_path: Path, *, is_whole: bool) -> None:
+    one = clone_of(upstream(tmp_path, {".kb/config.json": "{}\n", DOCUMENT: req("REQ-1")}), "one")
+    path, key = ("docs/requirements/REQ-7.md", "REQ-7") if is_whole else (DOCUMENT, "REQ-1")
+    one.begin("topic")
+    one.sync()
+    if is_whole:
+        one.fact(key, owner="topic")
+    else:
+        one.add(key, owner="topic")
+    one.switch("main")
+    one.sync({path: req(key, owner="document")})
+    merge(one.workspace(), "main", "topic", one.author())
+    assert one.state().nodes[key].fields["owner"] == "document"
+    one.sync({path: None if is_whole else req(key)})
+    assert one.state().nodes[key].fields["owner"] == "topic"
+    one.close()
+
+
+def test_a_file_with_an_edge_that_does_not_fit_what_a_merged_branch_brings_is_read_again(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    ann.begin("topic")
+    ann.fact("FACT-7")
+    ann.switch("main")
+    ann.sync({DOCUMENT: req("REQ-1", specified_by="FACT-7")})
+    merge(ann.workspace(), "main", "topic", ann.author())
+    assert [one.code for _, one in ann.sync().problems] == ["endpoint_type"]
+    published(ann)
+    assert all_of(ann) == all_of(clone("fresh"))
+    assert not [one for one in edges(ann) if one[0] == "specified_by"]
+    ann.remove("FACT-7")
+    ann.sync()
+    assert ("specified_by", "REQ-1", "FACT-7", False) in edges(ann)
+
+
+def test_a_conflict_names_the_file_of_a_change_that_was_in_none_before(ann: Clone, clone: Callable[..., Clone]) -> None:
+    bob = clone("bob")
+    ann.add("FACT-1", title="Of ann")
+    bob.add("FACT-1", title="Of bob")
+    published(bob)
+    ann.pull()
+    ann.sync()
+
+    def named(one: Clone) -> list[list[str | None]]:
+        values = one.state().nodes["FACT-1"].fields["contested.title"]
+        return [[change.get("file") for change in value["changes"]] for value in values]
+
+    assert [None] in named(ann)
+    published(ann)
+    assert named(ann) == named(clone("fresh"))
+    assert [None] not in named(ann)
+
+
+def test_a_document_gets_an_id_that_was_a_former_one_and_that_a_change_gives_as_well(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    bob = clone("bob")
+    ann.sync({DOCUMENT: req("REQ-4", former_ids="[REQ-8]")})
+    ann.commit()
+    bob.add("REQ-8", type="req", title="Of bob", status="draft")
+    published(bob).write({"docs/requirements/REQ-8.md": req("REQ-8")})
+    published(bob)
+    ann.pull()
+    ann.sync()
+    assert ann.state().nodes["REQ-8"].path == "docs/requirements/REQ-8.md"
+    published(ann)
+    assert all_of(ann) == all_of(clone("fresh"))
+
+
+@pytest.mark.parametrize("by_merge", [True, False])
+def test_links_without_a_type_mean_what_their_ends_are_once_one_is_retyped_and_another_one_goes(
+    ann: Clone, clone: Callable[..., Clone], *, by_merge: bool
+) -> None:
+    ann.fact("FACT-2")
+    ann.sync({DOCUMENT: req("REQ-1", links="[FACT-1, FACT-2]")})
+    ann.commit()
+    ann.begin("topic")
+    ann.add("FACT-2", type="scenario")
+    ann.remove("FACT-1")
+    if not by_merge:
+        ann.commit()
+    ann.switch("main")
+    ann.sync()
+    if by_merge:
+        merge(ann.workspace(), "main", "topic", ann.author())
+    else:
+        ann.git("merge", "--quiet", "topic")
+        ann.sync()
+    meant = [("", "REQ-1", "FACT-1", False), ("specified_by", "REQ-1", "FACT-2", True)]
+    assert edges(ann) == meant
+    assert ann.sync().is_idle
+    published(ann)
+    assert all_of(ann) == all_of(clone("fresh"))
+    assert edges(ann) == meant
