@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -252,13 +252,16 @@ def _read(path: Path) -> Module:
 MODULES = [_read(path) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 
-def imports_of(module: Module) -> Iterator[tuple[int, str]]:
-    """Yield line and full name of every import, wherever it is."""
+@cache
+def imports_of(module: Module) -> list[tuple[int, str]]:
+    """Return line and full name of every import, wherever it is."""
+    found = []
     for node in module.nodes:
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield from ((node.lineno, f"{'.' * node.level}{node.module or ''}.{alias.name}") for alias in node.names)
+            found += [(node.lineno, f"{'.' * node.level}{node.module or ''}.{alias.name}") for alias in node.names]
+    return found
 
 
 def room_of(name: str) -> str:

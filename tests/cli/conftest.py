@@ -16,7 +16,7 @@ from tests.cli.history import three_records
 from tests.support.logic.engines import ENGINES, engine_variables
 from tests.support.processes.cli import DOCUMENTS, Ran, environment, worded, write
 from tests.support.repository.places import STORES_NAME
-from tests.support.repository.repos import make_repository
+from tests.support.repository.repos import copy_model, make_repository
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def grown(models, root) -> Callable[..., Path]:
             with pytest.MonkeyPatch.context() as patch:
                 _be_a_user(patch)
                 grow(model, partial(_done, model))
-        return shutil.copytree(model, root, symlinks=True, dirs_exist_ok=True)
+        return copy_model(model, root)
 
     return copied
 
@@ -111,7 +111,7 @@ def grown(models, root) -> Callable[..., Path]:
 @pytest.fixture
 def root(models, tmp_path: Path) -> Path:
     """A repository on main with one commit."""
-    return shutil.copytree(models / "plain", tmp_path / "repo", symlinks=True)
+    return copy_model(models / "plain", tmp_path / "repo")
 
 
 @pytest.fixture
@@ -134,13 +134,13 @@ def kb(user, capfd, root):
 @pytest.fixture
 def ready(models, root) -> Path:
     """The repository with KB set up, without hooks."""
-    return shutil.copytree(models / "ready", root, symlinks=True, dirs_exist_ok=True)
+    return copy_model(models / "ready", root)
 
 
 @pytest.fixture
 def synced(models, root) -> Path:
     """The repository with two requirements and a test taken in."""
-    return shutil.copytree(models / "synced", root, symlinks=True, dirs_exist_ok=True)
+    return copy_model(models / "synced", root)
 
 
 @pytest.fixture

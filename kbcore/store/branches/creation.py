@@ -76,7 +76,8 @@ def ensure(
         else:
             made = _made(workspace, branch, follows_head=follows_head, accepts_loss=accepts_loss)
         gitref.write(workspace.machine.fs, workspace.folders.directory_of(branch), seen)
-    pointer.point(workspace.folders, workspace.pool)
+    if not pointer.is_up_to_date(workspace.folders):  # else git, which ``point`` asks, has nothing to add
+        pointer.point(workspace.folders, workspace.pool)
     return made
 
 

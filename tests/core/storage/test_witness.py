@@ -103,7 +103,7 @@ else:
 @pytest.mark.parametrize("action", ["commit", "new epoch"])
 @pytest.mark.parametrize("has_store", [True, False])
 def test_a_repository_gets_its_id_before_the_branch_is_locked(tmp_path: Path, action: str, has_store: bool) -> None:
-    project = Project(tmp_path / "repo")
+    project = Project(tmp_path / "repo", is_written_to=False)
     lock = project.workspace().folders.directory_of("main") / layout.LOCK
     if has_store:
         project.apply(entities=[{"id": "A", "type": "req", "title": "T", "status": "open"}])

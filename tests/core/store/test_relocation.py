@@ -264,6 +264,19 @@ def test_the_ordinary_request_asks_git_nothing(older: Project, monkeypatch: pyte
     opened(Project(older.root, is_new=False))
 
 
+def test_the_store_of_another_branch_asks_git_nothing_about_a_link_that_is_there(
+    older: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_files(older.root, {".kb/.gitignore": "/branches\n"})
+    opened(older)
+    older.switch("other", create=True)
+    for module in (kb_folder, pointer):
+        monkeypatch.setattr(module, "run_git", None)
+    other = Project(older.root, is_new=False)
+    assert other.apply(entities=[req("D")]).branch == "other"
+    other.close()
+
+
 def test_a_repository_that_has_no_store_yet_gets_no_pointer(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "fresh")
     commit_files(root, {".kb/config.json": "{}"})

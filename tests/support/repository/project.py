@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
+import uuid
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +16,7 @@ from kbcore.clock import SystemClock
 from kbcore.model import changeset
 from kbcore.model.graph import Link, Node
 from kbcore.storage.fs import Fs
-from kbcore.store import apply, branches
+from kbcore.store import apply, branches, pointer
 from kbcore.store.answers import Outcome
 from kbcore.store.pool import Machine, StorePool
 from kbcore.store.workspace import Workspace, open_workspace
@@ -20,7 +25,7 @@ from kbcore.sync.run import SyncAnswer, SyncOptions, sync
 from kbcore.view.view import View
 from tests.support.disk.faultfs import NoSyncFs
 from tests.support.repository.places import caches_at, stores_at
-from tests.support.repository.repos import git, git_env, make_repository
+from tests.support.repository.repos import copy_model, git, git_env, make_repository
 from tests.support.repository.stores import view_of
 
 AUTHOR = Author("tester", "cli", "kb/test")
@@ -29,7 +34,8 @@ AUTHOR = Author("tester", "cli", "kb/test")
 class Project:
     """One worktree and the stores that this process has open."""
 
-    def __init__(self, root: Path, *, fs: Fs | None = None, is_new: bool = True) -> None:
+    def __init__(self, root: Path, *, fs: Fs | None = None, is_new: bool = True, is_written_to: bool = True) -> None:
+        """Make the repository, unless it ``is_new`` no more. ``is_written_to`` as if KB had written in it before."""
         self.root = root
         self.machine = Machine(fs or NoSyncFs(), SystemClock(), git_env())
         self.pool = StorePool()
@@ -38,6 +44,8 @@ class Project:
             (root / ".kb").mkdir()
             stores_at(root).mkdir(parents=True)
             caches_at(root).mkdir()
+            if is_written_to:
+                _settle(root)
 
     def workspace(self) -> Workspace:
         return open_workspace(self.root, self.machine, self.pool)
@@ -100,6 +108,24 @@ class Project:
 
     def close(self) -> None:
         self.pool.close()
+
+
+def _settle(root: Path) -> None:
+    """Leave in a repository what the first write of KB makes there by four calls of git, and no index, for one less."""
+    copy_model(_kept_guard(), root / ".kb/branches")
+    (root / ".git/index").unlink()
+    with (root / ".git/config").open("a", encoding="utf-8") as config:
+        config.write(f"[kb]\n\tid = {uuid.uuid4().hex}\n")
+
+
+@cache
+def _kept_guard() -> Path:
+    """Return the guard that KB makes in a repository without settings; it is kept until this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="kb-test-model-"))
+    atexit.register(shutil.rmtree, folder)
+    project = Project(folder / "made", is_written_to=False)
+    pointer.point(project.workspace().folders, project.pool)
+    return folder / "made/.kb/branches"
 
 
 def document(key: str, body: str = "", **fields: str) -> str:

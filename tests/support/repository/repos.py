@@ -5,17 +5,19 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from kbcore.storage.scratch import user_folder
 
 _WHEN = "2026-11-20T09:30:00Z"
+_PAGE_BYTES: Final = 4096
 
 
 _HOME: Final = "KB_TEST_HOME"
@@ -118,6 +120,58 @@ def _model(branch: str, commits: int) -> list[tuple[str, bytes | None]]:
             git(folder, "commit", "--quiet", "--allow-empty", "-m", f"commit {number}")
         inside = sorted(folder.rglob("*"))
         return [(str(path.relative_to(folder)), None if path.is_dir() else path.read_bytes()) for path in inside]
+
+
+def copy_model(model: Path, folder: Path) -> Path:
+    """Copy a folder that does not change any more into another one, made if absent; return that one.
+
+    It is read once. Pages with nothing but zeros are not written: most of the file of a small view are such.
+    """
+    folder.mkdir(exist_ok=True)
+    for one in _read(model):
+        path = folder / one.name
+        if one.target:
+            path.symlink_to(one.target)
+        elif one.pages is None:
+            path.mkdir(exist_ok=True)
+        else:
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            for at, page in one.pages:
+                os.pwrite(file, page, at)
+            os.truncate(file, one.length_bytes)
+            os.fchmod(file, one.mode)
+            os.utime(file, ns=(one.modified_ns, one.modified_ns))
+            os.close(file)
+    return folder
+
+
+class _Entry(NamedTuple):
+    """A folder, a link, or a file with its pages by their places, below a model."""
+
+    name: str
+    target: str = ""
+    pages: Sequence[tuple[int, bytes]] | None = None
+    length_bytes: int = 0
+    mode: int = 0
+    modified_ns: int = 0
+
+
+@cache
+def _read(model: Path) -> list[_Entry]:
+    """Return all that is in a folder, each folder before what is in it."""
+    found = []
+    for path in sorted(model.rglob("*")):
+        name = str(path.relative_to(model))
+        if path.is_symlink():
+            found.append(_Entry(name, str(path.readlink())))
+        elif path.is_dir():
+            found.append(_Entry(name))
+        else:
+            data, about = path.read_bytes(), path.stat()
+            pages = ((at, data[at : at + _PAGE_BYTES]) for at in range(0, len(data), _PAGE_BYTES))
+            kept = [(at, page) for at, page in pages if page.strip(b"\0")]
+            found.append(_Entry(name, "", kept, len(data), stat.S_IMODE(about.st_mode), about.st_mtime_ns))
+    return found
 
 
 def commit_files(folder: Path, files: Mapping[str, str], message: str = "change") -> str:
