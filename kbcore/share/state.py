@@ -140,7 +140,7 @@ def find_state(workspace: Workspace, branch: str, view: View) -> SharingState | 
     Raises: as ``find_unshared``.
     """
     contested = int(view.rows(_CONTESTED)[0][0])
-    if not (contested or is_shared(workspace) or view.has_shared_changes()):
+    if not (contested or is_shared(workspace) or view.past.has_shared_changes()):
         return None
     number, redactions = _redacted(workspace, branch)
     if not is_shared(workspace):

@@ -259,7 +259,7 @@ def knows_changes(view: View) -> bool:
     Before, what documents covered is given again by the history of an entity.
     """
     is_of_changes = view.cells("source", ("path",), OF_CHANGES, lambda one: is_change_file(one.path))
-    return bool(is_of_changes) or view.has_shared_changes()
+    return bool(is_of_changes) or view.past.has_shared_changes()
 
 
 def _reading(whole: FoundFile) -> FileReading:

@@ -38,6 +38,11 @@ class PastRows:
         condition = "seq in (select unnest(?::bigint[]))", [sorted(wanted)]
         return self._found("record", columns, condition, lambda batch: batch.records, lambda row: row["seq"] in wanted)
 
+    def has_shared_changes(self) -> bool:
+        """Tell whether changes came or went with a record: of a change file or a merge. Raises: as ``records``."""
+        condition = "changes > 0", list[Any]()
+        return bool(self._found("record", ["seq"], condition, lambda batch: batch.records, lambda row: row["changes"]))
+
     def superseded(
         self, table: str, keys: Iterable[str], columns: Sequence[str], *, since: int = 0
     ) -> list[tuple[Any, ...]]:

@@ -307,11 +307,6 @@ class View:
         later = sorted((one for one in self._tail.recent if one[0] > seq), key=itemgetter(0))
         return [changes for _, _, changes in later] if len(later) == self.seq - seq else None
 
-    def has_shared_changes(self) -> bool:
-        """Tell whether changes came or went with a record: from a change file, or by a merge."""
-        condition = "changes > 0", list[Any]()
-        return bool(self._logged("record", ["seq"], condition, lambda batch: batch.records, lambda row: row["changes"]))
-
     def has_record(self, seq: int, digest: str) -> bool:
         """Tell whether the record at a seq, 0 for the beginning, is the one with this sum."""
         if seq in {0, self.recorded_seq}:

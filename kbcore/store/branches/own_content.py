@@ -74,7 +74,7 @@ def _unshared(workspace: Workspace, other: str, branch: str) -> int:
     0 where changes are neither shared nor merged, and so no index is to be made of them.
     """
     is_off = workspace.config.share.mode == "off"
-    if is_off and not workspace.store(branch).read(lambda view: view.has_shared_changes()):
+    if is_off and not workspace.store(branch).read(lambda view: view.past.has_shared_changes()):
         return 0
     ids = {one.change.id for one in workspace.changes(branch).read(lambda index, seq: index.unshared(seq))}
     if ids and other and workspace.folders.has_store(workspace.answering(other)):
