@@ -186,9 +186,10 @@ def read_part(
     """
     statement = sql.statement(at)
     judged = _judged(statement, asked, aspects=ASPECTS if part.has_hole else part.lacks)
-    where, page = _where(statement, part), f"limit {statement.bind(limit)} offset {statement.bind(offset)}"
+    where = _where(statement, part)
     found = rows(
-        f"{judged} select n.id, count(*) over () from judged n where {where} order by n.id {page}",  # noqa: S608 - fixed names
+        f"{judged} select n.id, count(*) over () from judged n where {where} "  # noqa: S608 - fixed names
+        f"order by n.id limit {statement.bind(limit)} offset {statement.bind(offset)}",
         statement.params,
     )
     if not found:

@@ -203,12 +203,15 @@ class Connection:
         return KeyboardInterrupt() if isinstance(error, RuntimeError) and str(error) == _BY_HANDLER else error
 
     def hold(self, name: str, columns: Columns, mark: object, rows: Iterable[Row]) -> None:
-        """Keep a table of constants under a name of its own; it is filled again when ``mark`` is not what it was."""
+        """Keep a table of constants under a name of its own; it is filled again when ``mark`` is not what it was.
+
+        No other connection sees it, and it ends with this one.
+        """
         if name in self._held and self._held[name] == mark:
             return
         listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
         with transaction(self):
-            self.execute(f"create or replace table {name} ({listed})")
+            self.execute(f"create or replace temp table {name} ({listed})")
             load(self, name, columns, rows)
         self._held[name] = mark
 

@@ -70,10 +70,7 @@ class PartWriter:
         self._connection.hold(name, columns, None, rows)
 
     def close(self) -> None:
-        """Close the connection, and drop the tables of what is left out."""
-        if self._left_out:
-            for name in (_LEFT_OUT, "fleet_node", "fleet_link"):
-                self._connection.execute(f"drop table {name}", is_cleanup=True)
+        """Close the connection, with the tables of what is left out."""
         self._connection.close()
 
     def fingerprint(self, since: int | None = None) -> int:

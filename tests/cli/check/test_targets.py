@@ -78,7 +78,7 @@ def test_a_document_that_was_deleted_is_judged_by_what_it_stated_in_every_format
         if "--staged" in options:
             git(synced, "add", "--all")
         ran = kb("check", path, *options)
-        assert (ran.status, f"{other}:5: OTHER depends_on LAST, but there is no LAST." in ran.out) == (1, True), ran
+        assert (ran.status, f"{other}:5: OTHER links to LAST, but there is no LAST." in ran.out) == (1, True), ran
         report = kb("check", path, *options, "--json").json
         [violation] = report["violations"]
         assert (violation["rule"], violation["source"]) == ("unresolved-reference", other)

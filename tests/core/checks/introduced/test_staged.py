@@ -143,7 +143,7 @@ def test_a_staged_change_makes_edges_suspect_and_names_no_record_that_there_is_n
 
 def test_a_staged_removal_breaks_what_pointed_there(project):
     git(project.root, "rm", "--quiet", "docs/requirements/0.md")
-    assert said(project) == ["REQ-1 depends_on REQ-0, but there is no REQ-0."]
+    assert said(project) == ["REQ-1 links to REQ-0, but there is no REQ-0."]
 
 
 def test_a_staged_rename_breaks_nothing(project):
