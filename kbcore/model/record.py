@@ -122,7 +122,10 @@ class ConfirmLink(_Op, frozen=True, tag="confirm", rename={"from_id": "from", "t
 
 @final
 class ReadSource(_Op, frozen=True, tag="source"):
-    """Note that a file was read: the SHA-256 of its content and what was wrong with it."""
+    """Note that a file was read: the SHA-256 of its content and what was wrong with it.
+
+    Without a ``hash`` what it states is as before, and it is to be read again.
+    """
 
     path: str
     hash: str

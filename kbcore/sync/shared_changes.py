@@ -26,10 +26,10 @@ from kbcore.model.record import (
     ChangeOperation,
     ConfirmLink,
     DropNode,
-    ForgetSource,
     LeaveChange,
     Operation,
     PutNode,
+    ReadSource,
     TakeChange,
 )
 from kbcore.model.redaction.changes import without
@@ -442,7 +442,7 @@ def plan_changes(view: View, stamp: Stamp, shared: SharedChanges, project: Schem
                 ops = [*bare, *shared.operations(state, after)]
             after = state.copied()
             unfit.update(unfit_elsewhere(apply(after, stamp, ops), after, schema, ()))
-            ops += [ForgetSource(path, one.version) for path in sorted(unfit) if (one := state.sources.get(path))]
+            ops += [_not_read(one) for path in sorted(unfit) if (one := state.sources.get(path))]
         return _Planned(tuple(ops), apply(state, stamp, ops))
 
     wanted = shared.reads
@@ -451,6 +451,11 @@ def plan_changes(view: View, stamp: Stamp, shared: SharedChanges, project: Schem
         wanted |= msgspec.structs.replace(NOTHING, touching=frozenset(retyped), sources=frozenset(unfit))
         planned, state = plan_until_stable(view, wanted, plan)
     return Draft(planned.ops, planned.changes, state.loaded)
+
+
+def _not_read(source: SyncedFile) -> ReadSource:
+    """Return the operation by which no content of a file is known, so that the next sync reads it."""
+    return ReadSource(source.path, "", source.extractor, source.version, source.is_ok, source.problems)
 
 
 def newly_contested(changes: Changes) -> list[tuple[Node | Link, str]]:

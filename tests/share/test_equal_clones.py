@@ -140,6 +140,18 @@ def test_a_file_with_an_edge_that_does_not_fit_what_a_merged_branch_brings_is_re
     assert ("specified_by", "REQ-1", "FACT-7", False) in edges(ann)
 
 
+def test_a_file_that_a_merge_has_read_again_and_that_is_deleted_before_takes_what_it_stated_along(ann: Clone) -> None:
+    ann.begin("topic")
+    ann.fact("FACT-7")
+    ann.switch("main")
+    ann.sync({DOCUMENT: req("REQ-1", specified_by="FACT-7")})
+    merge(ann.workspace(), "main", "topic", ann.author())
+    (ann.root / DOCUMENT).unlink()
+    ann.sync()
+    assert "REQ-1" not in ann.state().nodes
+    assert not [one for one in edges(ann) if one[0] == "specified_by"]
+
+
 def test_a_conflict_names_the_file_of_a_change_that_was_in_none_before(ann: Clone, clone: Callable[..., Clone]) -> None:
     bob = clone("bob")
     ann.add("FACT-1", title="Of ann")
