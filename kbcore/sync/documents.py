@@ -186,7 +186,7 @@ def _read(blank: FoundFile, data: bytes | None, digest: str, taken_in: Marks) ->
 
 
 def wanted_in(tree: Tree, wants: Collection[ActiveExtractor]) -> Iterator[FoundFile]:
-    """Yield the files of a tree that a scan would find, in the order in which it asks the globs."""
+    """Yield the files of a tree that a scan would find."""
     rules = rules_of(wants)
     globs = globs_of(rules)
     for path, blob in tree.items():

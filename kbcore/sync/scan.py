@@ -162,11 +162,12 @@ def candidates(
     """
     limited = None if below is None else sorted({*below})
     tops: dict[str, list[GlobRule]] = {}
-    for rule in rules_of(wants):
+    for rule in sorted(rules_of(wants), key=lambda rule: rule.folder):
         # A search from further up comes here too, and one of both is enough.
         above = (one for one in parents(rule.folder) if one in tops and walk.leads_to(one, rule.folder))
         tops.setdefault(rule.folder if rule.folder in tops else next(above, rule.folder), []).append(rule)
-    for folder, rules in tops.items():
+    for folder, found in tops.items():
+        rules = sorted(found, key=lambda rule: rule.number)
         for path, entry, number in walk.files(folder, globs_of(rules), limited):
             yield path, entry, rules[number].want, rules[number].type
 

@@ -1,4 +1,4 @@
-"""The extractors in force as plain data, and the files that they want by their globs. Pure.
+"""The extractors in force as plain data, and the files that they want by their globs. No file is read.
 
 The first glob that means a file decides, in the order of the extractors.
 """
@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import InvalidConfig, Problem
-from kbcore.extract.changes import EXTRACTOR as CHANGES
 from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile, mark_of
 from kbcore.extract.registry import missing_package, not_installed, path_rules
 from kbcore.extract.sources.extractor import NAME as SOURCES
@@ -113,14 +112,13 @@ def knowing(want: ActiveExtractor, more: Mapping[str, Iterable[str]], meaning: b
     return msgspec.structs.replace(want, settings=settings, mark=mark)
 
 
-def change_files_wanted() -> list[ActiveExtractor]:
-    """Return what reads change files, and nothing else."""
-    return wanted([(CHANGES, {})], {}, b"")
-
-
 class GlobRule(msgspec.Struct, frozen=True):
-    """The extractor and type of the files of a glob; ``folder`` is where a search for them begins."""
+    """The extractor and type of the files of a glob; ``folder`` is where a search for them begins.
 
+    Of several rules that mean a file, that with the least ``number`` decides.
+    """
+
+    number: int
     folder: str
     glob: str
     want: ActiveExtractor
@@ -128,9 +126,9 @@ class GlobRule(msgspec.Struct, frozen=True):
 
 
 def rules_of(wants: Iterable[ActiveExtractor]) -> list[GlobRule]:
-    """Return the rules in the order in which they are asked, by folder: the first that means a file decides."""
-    rules = [GlobRule(fixed_part(glob), glob, want, kind) for want in wants for glob, kind in want.globs]
-    return sorted(rules, key=lambda rule: rule.folder)
+    """Return the rules in the order of the extractors and of their globs."""
+    globs = ((want, glob, kind) for want in wants for glob, kind in want.globs)
+    return [GlobRule(number, fixed_part(glob), glob, want, kind) for number, (want, glob, kind) in enumerate(globs)]
 
 
 def globs_of(rules: Iterable[GlobRule]) -> GlobSet:
