@@ -120,15 +120,16 @@ def _nothing(where: Place, named: str, repos: list[str], branch: str) -> tuple[s
     from kbcore.text.escaping import escape_controls, in_quotes
     from kbcore.text.suggest import did_you_mean
 
-    there = reading.find(where, reading.FleetSelection((), "*")).heads
-    names = {"repository": {one.repo for one in there}, "branch": {one.branch for one in there}}
+    found = reading.find(where, reading.FleetSelection((), "*"))
+    there = {(one.repo, one.branch) for one in found.heads} | {(one.repo, one.branch) for one in found.failures}
+    names = {"repository": {repo for repo, _ in there}, "branch": {name for _, name in there}}
     if not there or not (repos or branch):
         word = escape_controls(shlex.quote(named))
         export = f"`kb export --parquet {word}`, or `kb fleet init {word}` and then `kb export --fleet`"
         return f"Nothing was exported to {place_name(named)}.", f"Run {export}, in each repository."
     asked = [("repository", one) for one in repos] + ([("branch", branch)] if branch else [])
     said = " and ".join(f"the {what} {in_quotes(name)}" for what, name in asked)
-    what, name = asked[0]
+    what, name = next(((what, name) for what, name in asked if name not in names[what]), asked[0])
     hint = did_you_mean(name, names[what]) or "`kb fleet status` lists what is."
     return f"Nothing of {said} is in {place_name(named)}.", hint
 

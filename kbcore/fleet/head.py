@@ -56,8 +56,8 @@ class FleetHead(msgspec.Struct, frozen=True, rename={"has_history": "history", "
     at: str
     hash: Hex
     has_history: bool
-    history_from: int
-    listed_from: int
+    history_from: Count
+    listed_from: Count
     settings: PartFile
     parts: tuple[PartFile, ...]
     is_default: bool = False
@@ -95,8 +95,8 @@ def decode(data: bytes, name: str) -> FleetHead:
 
 
 def _is_below(part: PartFile) -> bool:
-    """Tell whether a file is below the place, wherever that is."""
-    return not {"", ".", ".."} & {*part.path.split("/")}
+    """Tell whether a path can be one of a file below the place, wherever that is."""
+    return part.path.isprintable() and not {"", ".", ".."} & {*part.path.split("/")}
 
 
 class _Form(msgspec.Struct):

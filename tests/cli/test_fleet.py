@@ -117,6 +117,14 @@ def test_a_damaged_repository_is_named_and_fails_the_command(kb, fleet):
     assert "Nothing matches" not in ran.err
 
 
+def test_a_place_with_damaged_heads_alone_is_not_empty(kb, fleet):
+    for path in fleet.glob("heads/*/*.json"):
+        path.write_text("{")
+    ran = kb("fleet", "query", "--repo", "acme/x")
+    assert ran.status == 64
+    assert "Nothing of the repository 'acme/x' is in" in ran.err
+
+
 def test_a_place_must_be_named_and_have_something(kb, fleet, user):
     ran = kb("fleet", "status", "--repo", "acme/pya")
     assert "Nothing of the repository 'acme/pya' is in" in ran.err
@@ -126,6 +134,9 @@ def test_a_place_must_be_named_and_have_something(kb, fleet, user):
     assert "Nothing of the repository 'acme/pya' is in" in ran.err
     ran = kb("--branch", "dev", "fleet", "status")
     assert "the branch 'dev'" in ran.err
+    ran = kb("--branch", "dev", "fleet", "status", "--repo", "acme/pay")
+    assert "the repository 'acme/pay' and the branch 'dev'" in ran.err
+    assert "'acme/pay'?" not in ran.err
     assert "Nothing was exported to elsewhere." in kb("fleet", "status", "--place", "elsewhere").err
     assert "Nothing was exported to '.'." in kb("fleet", "status", "--place", ".").err
     assert "kb export --parquet 'my place'" in kb("fleet", "status", "--place", "my place").err

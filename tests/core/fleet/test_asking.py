@@ -212,6 +212,7 @@ def test_foreign_files_next_to_heads_are_left_alone(project, tmp_path):
         ({"seq": -1}, "is no head file"),
         ({"parts": "/etc/passwd"}, "cannot be one"),
         ({"parts": "../x"}, "cannot be one"),
+        ({"parts": "parts/a\0"}, "cannot be one"),
         ({"settings": "/etc/passwd"}, "cannot be one"),
         ({"settings": "settings/../../x"}, "cannot be one"),
     ],
