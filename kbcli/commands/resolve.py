@@ -134,13 +134,15 @@ def _number(conflict: ContestedValue, take: str) -> int:
 
     Raises: ``InvalidQuery`` where none is it either.
     """
+    from kbcore.model.values import is_same
+
     number = int(take)
     if 0 < number <= len(conflict.values):
         return number
-    found = next((at for at, one in enumerate(conflict.values, 1) if one.get("value") in (take, number)), None)
-    if found is None:
-        raise _no_value(conflict, number)
-    return found
+    for at, one in enumerate(conflict.values, 1):
+        if is_same(one.get("value"), number) or one.get("value") == take:
+            return at
+    raise _no_value(conflict, number)
 
 
 def _no_value(conflict: ContestedValue, number: int) -> InvalidQuery:

@@ -85,9 +85,10 @@ def find_unshared(
 def find_withdrawn(workspace: Workspace, branch: str) -> list[HeldChange]:
     """Return the changes of a branch that were in a committed file and that no file holds any more.
 
-    A file that comes or goes counts before a sync notes it. Raises: what reading the journal and git raise.
+    A file that comes, committed or not, or that goes counts before a sync notes it. Raises: what reading the journal
+    and git raise.
     """
     new = new_files(workspace, branch)
     found = workspace.changes(branch).read(lambda index, seq: index.withdrawn(seq, new.gone))
-    again = {change.id for change in new.committed_changes()}
+    again = {change.id for files in (new.committed, new.uncommitted) for each in files.values() for change in each}
     return [one for one in found if one.change.id not in again]

@@ -141,6 +141,15 @@ def test_a_number_that_no_value_has_takes_the_value_that_it_is(kb, topic, wanted
     assert kb("resolve").out == "Nothing is contested.\n"
 
 
+def test_zero_is_no_number_of_a_value_and_does_not_take_false(kb, topic):
+    kb("set", "S-1", "attributes.flag=true")
+    git(topic, "switch", "-q", "main")
+    kb("set", "S-1", "attributes.flag=false")
+    kb("merge", "topic")
+    ran = kb("resolve", "S-1", "flag", "--take", "0")
+    assert (ran.status, "There is no value 0 of 'attributes.flag' of 'S-1'" in ran.err) == (2, True), ran
+
+
 @pytest.mark.parametrize("text", ["-1", "true", "[1]"])
 def test_a_text_that_is_json_settles_a_field_for_text(kb, topic, text):
     kb("set", "S-1", "title=Topic")

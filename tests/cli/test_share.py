@@ -450,3 +450,18 @@ def test_a_record_that_only_notes_the_file_of_changes_has_nothing_to_undo(kb, sy
         f" Nothing was written.\nhint: `kb show {noted}` names the files. What they state is undone in them.\n"
     )
     assert kb("status", "--json").json["seq"] == noted
+
+
+def test_a_change_that_is_shared_again_in_another_file_before_a_sync_is_not_withdrawn(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    apply("ann", {"id": "S-2", **SYMBOL})
+    kb("share")
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "shared")
+    kb("sync")
+    git(synced, "reset", "-q", "--hard", "HEAD~1")
+    [first, second] = listed(kb)[1]
+    assert kb("share", "--again", first).status == 0
+    assert listed(kb)[1] == [second]
+    kb("sync")
+    assert listed(kb)[1] == [second]
