@@ -91,8 +91,10 @@ class Filling:
         """The ids of the changes that were noted since that state was begun."""
         self._has_others = bool(self._database.rows("select 1 from seen limit 1"))
         """There may be changes that were noted before."""
-        self._having_former = {row[0] for row in self._database.rows("select distinct id from former")}
-        """The entities that have former ids by what documents say."""
+        self._former: dict[str, tuple[str, ...]] = {}
+        """The former ids of entities, as far as documents say such."""
+        for key, one in self._database.rows("select id, former from former"):
+            self._former[key] = (*self._former.get(key, ()), one)
 
     def take_in_all(self, entries: Iterable[FoldedRecord]) -> None:
         """Take in records, and look up together what some that follow one another touch."""
@@ -146,7 +148,7 @@ class Filling:
                 left.append((op.id, op.file))
             elif type(op) is PutNode and op.src != CLIENT and (FORMER_IDS in op.set or FORMER_IDS in op.unset):
                 former[op.id] = former_ids_of(op.set)
-            elif type(op) is DropNode and op.id in self._having_former:
+            elif type(op) is DropNode and op.id in self._former:
                 former[op.id] = ()
         if former:
             self._note_former(former)
@@ -156,11 +158,10 @@ class Filling:
 
     def _note_former(self, former: Mapping[str, Sequence[str]]) -> None:
         """Note the ids that entities had before by what documents say now, in place of what they said before."""
-        if said := self._having_former & former.keys():
-            self._database.run_for_each("delete from former where id = ?", [(key,) for key in sorted(said)])
+        if before := [(one, key) for key in former for one in self._former.pop(key, ())]:
+            self._database.run_for_each("delete from former where former = ? and id = ?", before)
         self._add("former", [(one, key) for key, ids in former.items() for one in ids])
-        self._having_former -= said
-        self._having_former.update(key for key, ids in former.items() if ids)
+        self._former |= {key: (*ids,) for key, ids in former.items() if ids}
         self._forget()
 
     def _take(self, ops: Sequence[TakeChange], seq: int) -> None:
