@@ -9,7 +9,6 @@ from benchmarks import growth, machine, page, plot, runs, stored
 from benchmarks.measure import Series
 from benchmarks.table import Figure, Row, Versus, markdown
 
-"""Of the lines of text that are no table."""
 _FEWEST = 4
 """Of fewer runs, quartiles say nothing."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final, Literal
 
 import msgspec
@@ -131,7 +131,7 @@ def workflow_place(workspace: Workspace) -> Path:
     if not repo.has_worktree:
         raise InvalidQuery("A bare repository has no files, and so no workflow.", hint="Use a clone of it.")
     place = place_to_write(workspace, PLACE)
-    for folder in reversed((repo.worktree / PLACE).relative_to(repo.worktree).parents):
+    for folder in reversed(PurePath(PLACE).parents):
         if os.path.lexists(repo.worktree / folder) and not (repo.worktree / folder).is_dir():
             message = f"{folder} is no folder, so that {PLACE} cannot be written."
             raise StorageError(message, hint=f"Remove or rename {folder}, or leave --github out.")

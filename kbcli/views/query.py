@@ -215,9 +215,9 @@ class _Table:
             if self._fields:
                 yield tuple(cell_text(_field(item, name)) for name in self._fields)
                 continue
-            yield edge_row(item) if self._is_edge else tuple(map(self.cell_text(item, path), self.head))
+            yield edge_row(item) if self._is_edge else tuple(map(self._cells_of(item, path), self.head))
 
-    def cell_text(self, item: Json, path: str) -> Callable[[str], str]:
+    def _cells_of(self, item: Json, path: str) -> Callable[[str], str]:
         cells = {
             "ID": item["id"],
             "TYPE": item["type"],

@@ -52,7 +52,7 @@ def test_a_suspect_edge_names_the_record_that_confirmed_it_and_not_a_rename(fill
     renamed(filled, "TEST-1", "TEST-9")
     filled.apply(entities=[{"id": "REQ-8", "severity": "high"}])
     renamed(filled, "REQ-8", "REQ-2")
-    found = {(one.from_id, one.kind): one.confirmed_seq for one in suspects_of(filled.view().rows)}
+    found = {(one.from_id, one.kind): one.confirmed_seq for one in suspect_edges(filled.view().rows)}
     assert found["TEST-9", "see"] == seq
 
 
@@ -79,7 +79,7 @@ def counted_suspects(project: Project, ids: list[str] | None = None) -> tuple[se
         asked.append(sql)
         return view.rows(sql, params)
 
-    return {one.from_id for one in suspects_of(rows, ids)}, len(asked)
+    return {one.from_id for one in suspect_edges(rows, ids)}, len(asked)
 
 
 def pairs(project: Project, count: int) -> None:
@@ -191,7 +191,7 @@ def test_suspect_edges_are_the_same_in_every_view_and_at_every_seq(doubted: Proj
         assert view.rows("select seq, moved from record order by seq") == moved
         for seq, edges in known.items():
             with scratch_copy(view, seq) as past:
-                assert {(one.from_id, one.type, one.to_id) for one in suspects_of(past.rows)} == edges, seq
+                assert {(one.from_id, one.type, one.to_id) for one in suspect_edges(past.rows)} == edges, seq
     finally:
         again.close()
 
@@ -206,7 +206,7 @@ def test_a_rename_in_files_that_are_not_synced_leaves_suspect_edges_suspect(doub
             workspace,
             "main",
             lambda view, state: (
-                {(one.from_id, one.type, one.to_id) for one in suspects_of(view.rows)},
+                {(one.from_id, one.type, one.to_id) for one in suspect_edges(view.rows)},
                 state.freshness,
             ),
             time_s=60.0,
