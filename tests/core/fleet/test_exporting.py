@@ -338,11 +338,20 @@ def test_a_head_of_a_later_format_is_refused(project, folder):
         export(project, place_of(folder))
 
 
-@pytest.mark.parametrize("name", ["", " x", "a\nb", "x" * 201])
+@pytest.mark.parametrize("name", ["", " x", "a\nb", "x" * 201, "é" * 34, "/" * 67])
 def test_a_name_that_cannot_be_one_is_refused(project, folder, name):
     with pytest.raises(InvalidQuery):
         export(project, place_of(folder), repo=name)
+    with pytest.raises(InvalidQuery):
+        export(project, place_of(folder), branch=name)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["x" * 200, "é" * 33])
+def test_the_longest_names_are_exported(project, folder, name):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    export(project, place_of(folder), repo=name, branch=name)
+    assert len(rows(place_of(folder), IDS, name, name)) == 1
 
 
 def test_names_with_any_signs_stay_below_the_place(project, folder):
