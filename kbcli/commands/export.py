@@ -151,7 +151,7 @@ def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, objec
 
     Raises: ``InvalidQuery`` for options that exclude each other; as ``exporting.export``.
     """
-    from kbcli.messages.fleet import place_name
+    from kbcli.messages.fleet import export_warnings, place_name
     from kbcore.errors import InvalidQuery
     from kbcore.fleet.exporting import ExportRequest, export, name_of
     from kbcore.fleet.head import as_json
@@ -182,9 +182,8 @@ def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, objec
     with session.output.waiting("Exporting"):
         found = opened.store.read(lambda view: export(opened.workspace, opened.branch, view, place, asked))
     _warn_of_unrecorded(opened)
-    if found.left_out:
-        elements = pluralize(found.left_out, "element")
-        session.output.warn(f"{elements} left out in whole or in part, and all history: they are not shared.")
+    for line in export_warnings(found, dest):
+        session.output.warn(line)
     if session.output.is_json:
         session.output.document(as_json(found.head) | {"path": dest, "written": found.bytes})
         return

@@ -352,9 +352,9 @@ def impact(
     from kbcli.invocation.bounds import check_bounds
     from kbcli.views.fleet import show
     from kbcore.fleet.across import affected
+    from kbcore.fleet.reading import is_named
     from kbcore.limits import MAX_PAGE_ROWS
     from kbcore.text.escaping import escape_controls
-    from kbcore.text.globs import names_any
 
     check_bounds("--depth", depth, MAX_TRAVERSAL_DEPTH, MAX_TRAVERSAL_DEPTH)
     check_bounds("--limit", limit, MAX_PAGE_ROWS, _ROWS)
@@ -366,7 +366,7 @@ def impact(
     rows = [
         row
         for row in found.rows
-        if not (elsewhere and row["repo"] == named[0]) and (repo is None or names_any(repo, row["repo"]))
+        if not (elsewhere and row["repo"] == named[0]) and (repo is None or is_named(repo, row["repo"]))
     ]
     failures = each_once([*fleet.failures, *found.failures])
     start = {**found.found.start.as_json(), "repo": named[0], "id": named[1]}

@@ -73,8 +73,6 @@ def find(session: Session, place: str | None, repos: list[str] | None, workers: 
     Raises: ``InvalidQuery`` where none is meant; ``NotFound`` where nothing is there, or nothing that one of ``repos``
         means.
     """
-    from fnmatch import fnmatchcase
-
     from kbcore.errors import NotFound
     from kbcore.fleet import reading
     from kbcore.fleet.place import place_at
@@ -85,7 +83,7 @@ def find(session: Session, place: str | None, repos: list[str] | None, workers: 
     branch = session.branch or ""  # KB_BRANCH is of one repository
     found = reading.find(where, reading.FleetSelection(tuple(repos or ()), branch))
     there = {one.repo for one in found.heads} | {one.repo for one in found.failures}
-    absent = [one for one in repos or () if not any(fnmatchcase(name, one) for name in there)]
+    absent = [one for one in repos or () if not any(reading.is_named((one,), name) for name in there)]
     if absent or not there:
         message, hint = _nothing(where, named, absent, branch)
         raise NotFound(message, hint=hint)

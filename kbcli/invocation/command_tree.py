@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 
 from kbcli.invocation.options import GLOBAL, check_once, global_options, is_global, make_plain
 from kbcore import __version__
@@ -118,8 +119,13 @@ class HelpfulCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Return what is left of the words when the options are taken off."""
-        check_once(self, ctx, args)
-        return super().parse_args(ctx, args)
+        try:
+            check_once(self, ctx, args)
+            return super().parse_args(ctx, args)
+        except TyperException as error:
+            if getattr(error, "ctx", None) is None:  # as where an option lacks its value
+                vars(error)["ctx"] = ctx
+            raise
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return the option that shows the help."""

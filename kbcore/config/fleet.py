@@ -14,7 +14,12 @@ OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az
 """Protocols of object stores: they have no folders, and a bucket is not made by writing to it."""
 KEYS: Final = ("place", "repo")
 MAX_NAME_CHARS: Final = 200
+"""The most characters of a name, percent-encoded as it is in names of files: these have at most 255 bytes."""
+NAME_RULE: Final = (
+    f"1 to {MAX_NAME_CHARS} printable characters; each byte but ASCII letters, digits and `_.-~` counts as three"
+)
 _ONE_SLASH: Final = re.compile(r"[A-Za-z][A-Za-z0-9+]+:/?(?![/:])")
+_ENCODED: Final = re.compile(rb"[^A-Za-z0-9_.~-]")
 _PASSWORD: Final = re.compile(r"://[^/?#]*:[^/?#]*@")
 
 
@@ -46,7 +51,11 @@ def place_fault(text: str) -> str:
     protocol, mark, rest = text.partition("://")
     if mark and protocol.lower() in OBJECT_STORES and not rest.partition("/")[0]:
         return "names no bucket"
-    return "" if text.strip() == text and text and text.isprintable() else "is no folder and no URL"
+    if text.strip() != text:
+        return "begins or ends with a space"
+    if not text.isprintable():
+        return "has a character that cannot be printed"
+    return "" if text else "is no folder and no URL"
 
 
 def setting_fault(text: str) -> str:
@@ -63,9 +72,14 @@ def setting_fault(text: str) -> str:
 
 def name_fault(text: str) -> str:
     """Return why a text is no name of a repository or a branch, as the end of a sentence; "" where it may be one."""
-    if not text or len(text) > MAX_NAME_CHARS or not text.isprintable() or text != text.strip():
-        return f"is no name: it has 1 to {MAX_NAME_CHARS} printable characters, as in `acme/pay`"
-    return ""
+    if text and text.isprintable() and text == text.strip() and _encoded_chars(text) <= MAX_NAME_CHARS:
+        return ""
+    return f"is no name: it has {NAME_RULE}"
+
+
+def _encoded_chars(text: str) -> int:
+    """Return how long a text is when each byte of UTF-8 but some is a percent sign and two digits."""
+    return len(_ENCODED.sub(b"%xx", text.encode()))
 
 
 def _text(spot: ConfigNode | None, what: str, fault_of: Callable[[str], str]) -> str | None:

@@ -123,7 +123,7 @@ def affected(
         rows, failures = opened.connection.rows, opened.failures
         start = subject.find(rows, f"{repo}:{id_}", None)
         if start is None:
-            raise _not_there(rows, repo, id_, failures)
+            raise _not_there(rows, name, failures, is_past=bool(asker.before))
         found = impact(rows, _schema_of(sorted(opened.branches, key=lambda one: one.repo != repo)), start, depth=depth)
         parts = [(part, one) for part in PARTS for one in getattr(found, part)]
         names_of = _names(rows, [one.subject.id for _, one in parts])
@@ -244,12 +244,17 @@ def _schema_of(branches: Iterable[BranchParts]) -> Schema:
     return msgspec.structs.replace(CORE, edges=edges)
 
 
-def _not_there(rows: Rows, repo: str, id_: str, failures: Sequence[UnreadRepository]) -> KBError:
+def _not_there(rows: Rows, name: tuple[str, str], failures: Sequence[UnreadRepository], *, is_past: bool) -> KBError:
+    repo, id_ = name
     for one in failures:
         if one.repo == repo:
             return StorageError(f"{repo} could not be read: {one.message}", hint=one.hint)
     ids = [row[0] for row in rows("select id from entity where repo = $1 order by id limit $2", [repo, _MOST_GUESSED])]
-    return NotFound(f"There is no {in_quotes(id_)} in {repo}.", hint=did_you_mean(id_, ids))
+    if is_past and not ids:
+        return NotFound(f"{repo} had no entity at that time.", hint="Name a later time, or leave --at out.")
+    verb, then = ("was", " at that time") if is_past else ("is", "")
+    hint = did_you_mean(id_, ids) or "It has no entity. `kb fleet query` lists those of all repositories."
+    return NotFound(f"There {verb} no {in_quotes(id_)} in {repo}{then}.", hint=hint)
 
 
 def _names(rows: Rows, ids: Sequence[str]) -> dict[str, tuple[str, str]]:

@@ -48,12 +48,18 @@ class ExportRequest(msgspec.Struct, frozen=True):
 
 
 class ExportResult(msgspec.Struct, frozen=True):
-    """The result of an export: nothing where all was there. ``left_out`` counts elements that are not to be shared."""
+    """The result of an export: nothing where all was there. ``left_out`` counts elements that are not to be shared.
+
+    ``replaced`` is the head before, where it is of another store, has other facts, and a later last record.
+    ``had_more`` tells that the parts before, which stay in the place, may hold what is left out.
+    """
 
     head: FleetHead
     written: tuple[PartFile, ...]
     is_new: bool
     left_out: int
+    replaced: FleetHead | None = None
+    had_more: bool = False
 
     @property
     def bytes(self) -> int:
@@ -132,6 +138,8 @@ class _Plan:
             return ExportResult(head, (), is_new=False, left_out=0) if is_there else None
         if self._has_history > head.has_history:
             return None
+        if head.store == self._view.basis.store_id and head.seq > self._view.seq:
+            return self._answer(head, ())
         return self._answer(head, ()) if head.hash == self._fingerprint() else None
 
     def carried_out(self) -> ExportResult:
@@ -171,7 +179,21 @@ class _Plan:
             __version__,
         )
         self._place.write(self.path, heads.encode(head))
-        return self._answer(head, tuple(written))
+        return msgspec.structs.replace(
+            self._answer(head, tuple(written)), replaced=self._replaced(head), had_more=self._had_more()
+        )
+
+    def _replaced(self, head: FleetHead) -> FleetHead | None:
+        before = self._head
+        is_other = before is not None and before.store != head.store and before.hash != head.hash
+        return before if is_other and before is not None and before.at > head.at else None
+
+    def _had_more(self) -> bool:
+        """Tell whether the head before was written when less was left out: with history, or by other settings."""
+        before = self._head
+        if self._left_out is None or before is None:
+            return False
+        return before.has_history or before.settings.sha256 != _digest(self._settings)
 
     def _since(self) -> int:
         """Return the seq after which the place lacks records of this store, 0 where everything is to be written."""

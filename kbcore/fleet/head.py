@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from kbcore.config.fleet import MAX_NAME_CHARS, name_fault
+from kbcore.config.fleet import NAME_RULE, name_fault
 from kbcore.errors import FormatTooNew, InvalidQuery, StorageError
 from kbcore.text.escaping import in_quotes
 from kbcore.view.parquet import KINDS
@@ -129,15 +129,20 @@ def names_in(path: str) -> tuple[str, str]:
     return unquote(repo.removeprefix(_REPO)), unquote(branch.removeprefix(_BRANCH))
 
 
+def repo_folder(repo: str) -> str:
+    """Return the name of the folders of a repository in `heads`, `settings` and those of each kind of part."""
+    return f"{_REPO}{quote(repo, safe='')}"
+
+
 def _folder(repo: str, branch: str) -> str:
-    return f"{_REPO}{quote(repo, safe='')}/{_BRANCH}{quote(branch, safe='')}"
+    return f"{repo_folder(repo)}/{_BRANCH}{quote(branch, safe='')}"
 
 
 def check_name(what: str, name: str) -> None:
     """Refuse a name of a repository or a branch that cannot be one. Raises: ``InvalidQuery``."""
     if name_fault(name):
         message = f"{in_quotes(name)} cannot be the name of a {what}."
-        raise InvalidQuery(message, hint=f"Give 1 to {MAX_NAME_CHARS} printable characters, as in `acme/pay`.")
+        raise InvalidQuery(message, hint=f"Give {NAME_RULE}, as in `acme/pay`.")
 
 
 def as_json(head: FleetHead) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterator, Sequence
-from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -80,8 +79,13 @@ def find(place: Place, selection: FleetSelection) -> SelectedHeads:
 
 
 def _is_meant(selection: FleetSelection, repo: str, branch: str) -> bool:
-    is_repo = not selection.repos or names_any(selection.repos, repo)
-    return is_repo and (not selection.branch or fnmatchcase(branch, selection.branch))
+    is_repo = not selection.repos or is_named(selection.repos, repo)
+    return is_repo and (not selection.branch or is_named((selection.branch,), branch))
+
+
+def is_named(globs: Collection[str], name: str) -> bool:
+    """Tell whether one of these globs means a repository or a branch. A name with signs of globs means itself too."""
+    return name in globs or names_any(globs, name)
 
 
 def failure_of(repo: str, branch: str, error: KBError) -> UnreadRepository:

@@ -38,9 +38,19 @@ def places(workspace: Workspace, target: RedactionTarget, sources: Iterable[str]
             *_unused_stores(workspace),
             f"Other clones have stores of their own: run {shell('redact')} in each.",
             f"Backups from before hold it: make a new one with {shell('backup')}, then remove the old ones.",
+            *_fleet(workspace),
             _MORE,
         ]
     return tuple(said)
+
+
+def _fleet(workspace: Workspace) -> Iterator[str]:
+    """Yield a sentence on the place of a fleet, where the settings name one: parts from before stay there."""
+    if workspace.config.fleet.place:
+        yield (
+            "Earlier parts in the place of the fleet, `fleet.place`, may hold it: remove the folders of this repository"
+            f" there, then run {shell('export', '--fleet')}."
+        )
 
 
 def _refs(workspace: Workspace) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from xml.etree import ElementTree as ET
 
@@ -148,6 +149,8 @@ def test_what_can_be_no_place_is_refused(kb, fleet, root):
     write(root, {"README.md": "Hello"})
     for place, status, said in (
         ("", exits.USAGE, "is no folder and no URL"),
+        (" x", exits.USAGE, "begins or ends with a space"),
+        ("a\nb", exits.USAGE, "has a character that cannot be printed"),
         ("README.md", StorageError.exit_status, "is not a directory"),
         ("ftp://127.0.0.1:1/x", StorageError.exit_status, "ftp://127.0.0.1:1/x is not reached"),
     ):
@@ -160,6 +163,45 @@ def test_a_link_to_a_place_leads_there(kb, fleet, root):
     (root.parent / "link").symlink_to(root)
     assert kb("export", "--parquet", "../link/place", "--repo", "acme/new").status == 0
     assert "acme/new" in kb("fleet", "status").out
+
+
+def test_any_printable_name_is_found_by_itself(kb, synced, tmp_path):
+    place = tmp_path / "a \"b\" 'c' = %41 ü\nd" / 'e = "f" %'
+    place.parent.mkdir()
+    repo, branch = 'acme/ü "x" %2F=[a]*?\'`', "feat/a b=c %41 [x]"
+    found = kb("export", "--parquet", f"../{place.name}", "--repo", "x", cwd=synced)
+    assert found.status == 0
+    shutil.move(synced.parent / place.name, place)
+    (synced.parent / "link").symlink_to(place)
+    assert kb("export", "--parquet", "../link", "--repo", repo, "--as", branch).status == 0
+
+    def repos(*words):
+        rows = kb(*words, "--place", place.name, "--json", cwd=place.parent).json["rows"]
+        return {(row["repo"], row["branch"]) for row in rows}
+
+    assert repos("fleet", "query", "--repo", repo) == {(repo, branch)}
+    assert repos("fleet", "status", "--repo", "acme/ü*", "--verify") == {(repo, branch)}
+    assert repos("--branch", branch, "fleet", "query") == {(repo, branch)}
+    words = ("fleet", "impact", f"{repo}:REQ-1", "--repo", repo, "--place", place.name, "--json")
+    assert kb(*words, cwd=place.parent).json["entity"]["repo"] == repo
+
+
+def test_an_export_warns_of_what_it_replaces_and_of_what_is_private_now(kb, synced):
+    kb("apply", "-", stdin='{"entities": [{"id": "ADR-1", "type": "adr", "title": "A", "status": "accepted"}]}')
+    kb("export", "--parquet", "place", "--repo", "acme/pay")
+    kb("config", "set", "share.actors", '["nobody"]')
+    ran = kb("export", "--parquet", "place", "--repo", "acme/pay")
+    assert "Earlier parts are still in place" in ran.err
+    assert "repo=acme%2Fpay" in ran.err
+    path = synced / "place/heads/repo=acme%2Fpay/branch=main.json"
+    head = json.loads(path.read_text()) | {"store": "another", "hash": "0" * 32, "at": "2999-01-01T00:00:00.000000Z"}
+    path.write_text(json.dumps(head))
+    ran = kb("export", "--parquet", "place", "--repo", "acme/pay")
+    assert "was of another clone or repository" in ran.err
+
+
+def test_a_usage_error_names_the_command_below(kb, fleet):
+    assert "`kb fleet query --help`" in kb("fleet", "query", "--where").err
 
 
 def test_a_point_must_be_a_time(kb, fleet):
@@ -211,6 +253,8 @@ def test_what_impact_cannot_answer_is_said(kb, linked):
     for words, status, said in (
         (("acme/api:REQ-01",), 64, "Did you mean 'REQ-1'"),
         (("acme/apy:REQ-1",), 64, "Did you mean 'acme/api'"),
+        (("acme/api:REQ-1", "--at", "2020-01-01"), 64, "had no entity at that time"),
+        (("acme/api:REQ-01", "--at", "now"), 64, "was no 'REQ-01' in acme/api at that time"),
         (("REQ-1",), 2, "is no REPO:ID"),
         (("acme/api:",), 2, "is no REPO:ID"),
         (("acme/api:REQ-1", "--depth", "0"), 2, "--depth"),

@@ -135,3 +135,9 @@ def test_the_workflow_exports_to_a_place_on_s3(kb, synced, user):
     assert 'kb export --fleet --as "$GITHUB_REF_NAME" --no-history' in text
     assert "gherkin,graph,s3]==" in text
     assert "${{ secrets.AWS_SECRET_ACCESS_KEY }}" in text
+
+
+def test_a_name_that_links_cannot_have_is_said(kb, synced):
+    said = kb("fleet", "init", "../place").out
+    assert f"'{synced.name}' is not OWNER/NAME" in said
+    assert "is not OWNER/NAME" not in kb("fleet", "init", "--repo", "acme/pay").out

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from kbcli.invocation import prime_note
@@ -60,6 +62,28 @@ def test_without_consent_it_shows_what_would_change_and_changes_nothing(kb, leak
     assert "needs --yes" in ran.err
     assert SECRET not in ran.out + ran.err
     assert {path: path.read_bytes() for path in stores_at(leaked).rglob("*.json*")} == before
+
+
+def test_the_place_of_a_fleet_is_named_where_the_settings_have_one(kb, leaked):
+    said = "Earlier parts in the place of the fleet"
+    assert said not in kb("redact", "-", stdin=SECRET).err
+    kb("fleet", "init", "../place")
+    assert kb("export", "--fleet").status == 0
+    assert left_in_place(leaked)
+    ran = kb("redact", "-", "--yes", stdin=SECRET)
+    assert said in ran.err
+    for folder in (leaked.parent / "place").iterdir():
+        shutil.rmtree(folder / f"repo={leaked.name}")
+    assert kb("export", "--fleet").status == 0
+    assert not left_in_place(leaked)
+
+
+def left_in_place(root):
+    """Return the parts of the fleet that hold the secret, as DuckDB reads them."""
+    parts = sorted((root.parent / "place").glob("kind=*/*/*/*.parquet"))
+    assert parts
+    found = [(one, duckdb.sql(f"select * from read_parquet('{one}', hive_partitioning = false)")) for one in parts]
+    return [one for one, rows in found if "hunter2" in repr(rows.fetchall())]
 
 
 def test_the_same_as_json(kb, leaked):

@@ -226,6 +226,48 @@ def test_a_later_head_of_the_same_store_is_not_replaced_by_an_earlier_one(projec
     assert len(rows(place_of(folder), IDS)) == 2
 
 
+def test_a_later_head_without_history_is_not_replaced_by_an_earlier_state_of_its_store(project, folder):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    project.sync({"docs/requirements/2.md": req("REQ-2")})
+    export(project, place_of(folder), has_history=False)
+    workspace = project.workspace()
+    store, choice, _ = branches.open_branch(workspace, None)
+    asked = ExportRequest("acme/one", "main", has_history=False)
+    with store.view_until(1) as view:
+        found = exporting.export(workspace, choice.branch, view, place_of(folder), asked)
+    assert not found.is_new
+    assert len(rows(place_of(folder), IDS)) == 2
+
+
+def test_a_later_head_of_another_store_that_is_replaced_is_named(project, folder, tmp_path):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    export(project, place_of(folder))
+    clone = Project(tmp_path / "clone")
+    clone.sync({"docs/requirements/1.md": req("REQ-1"), "docs/requirements/2.md": req("REQ-2")})
+    later = export(clone, place_of(folder))
+    clone.close()
+    assert later.replaced is None
+    found = export(project, place_of(folder))
+    assert found.replaced == later.head
+    assert export(project, place_of(folder)).replaced is None
+
+
+def test_parts_from_before_something_was_made_private_are_named_once(project, folder):
+    project.apply(entities=[{"id": "ADR-1", "type": "adr", "title": MARKER, "status": "accepted"}])
+    assert not export(project, place_of(folder)).had_more
+    project.write({".kb/config.json": '{"share": {"actors": ["nobody"]}}'})
+    found = export(project, place_of(folder))
+    assert (found.left_out, found.had_more) == (1, True)
+    assert rows(place_of(folder), IDS) == []
+    project.apply(entities=[{"id": "ADR-2", "type": "adr", "title": MARKER, "status": "accepted"}])
+    assert not export(project, place_of(folder)).had_more
+    for above in folder.iterdir():
+        shutil.rmtree(above / head.repo_folder("acme/one"))
+    again = export(project, place_of(folder))
+    assert not again.had_more
+    assert rows(place_of(folder), IDS) == []
+
+
 MARKER = "for-eve-alone"
 
 
@@ -338,11 +380,20 @@ def test_a_head_of_a_later_format_is_refused(project, folder):
         export(project, place_of(folder))
 
 
-@pytest.mark.parametrize("name", ["", " x", "a\nb", "x" * 201])
+@pytest.mark.parametrize("name", ["", " x", "a\nb", "x" * 201, "é" * 34, "/" * 67])
 def test_a_name_that_cannot_be_one_is_refused(project, folder, name):
     with pytest.raises(InvalidQuery):
         export(project, place_of(folder), repo=name)
+    with pytest.raises(InvalidQuery):
+        export(project, place_of(folder), branch=name)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["x" * 200, "é" * 33])
+def test_the_longest_names_are_exported(project, folder, name):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    export(project, place_of(folder), repo=name, branch=name)
+    assert len(rows(place_of(folder), IDS, name, name)) == 1
 
 
 def test_names_with_any_signs_stay_below_the_place(project, folder):
