@@ -118,7 +118,7 @@ def find_tips(workspace: Workspace) -> Tips:
 
 
 def _pushed_from(repo: git.Repository, env: Mapping[str, str], branches: Collection[str]) -> frozenset[str]:
-    """Return the upstreams of branches that have all commits of theirs."""
+    """Return the upstreams of which these branches have every commit."""
     form = "--format=%(refname) %(upstream) %(upstream:track,nobracket)"
     answer = run_git(repo, env, ["for-each-ref", form, *sorted(branches)]) if branches else None
     found = [line.split(" ", 2) for line in path_text(answer.output).splitlines()] if answer else []

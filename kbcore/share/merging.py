@@ -27,7 +27,7 @@ from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges, newly_cont
 from kbcore.view.claim_index import WrittenAt
 from kbcore.view.view import View
 
-_SAME: Final = "{branch} is the branch that changes are merged into."
+_SAME: Final = "{branch} cannot be merged into itself."
 
 
 class Merged(msgspec.Struct, frozen=True):

@@ -256,7 +256,7 @@ def _shared_changes(view: View, readings: Sequence[FileReading], ways: FileSourc
 def knows_changes(view: View) -> bool:
     """Tell whether a branch has changes of a file or of another branch, so that all of its state follows from changes.
 
-    Before, what documents covered is given again by the history of an entity.
+    Until then, what documents covered is given again by the history of an entity.
     """
     is_of_changes = view.cells("source", ("path",), OF_CHANGES, lambda one: is_change_file(one.path))
     return bool(is_of_changes) or view.past.has_shared_changes()

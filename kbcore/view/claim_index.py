@@ -49,8 +49,9 @@ _ALSO_AT: Final = (
 """The condition on pairs of a creation and a change that are of a claim on an edge at the creation."""
 
 _IS_ONCE_COMMITTED: Final = "exists (select 1 from held h where h.change = c.id and h.is_committed and h.since <= :seq)"
-_IS_HELD: Final = "exists (select 1 from held h where h.change = c.id and h.since <= :seq and h.until > :seq)"
-_IS_LEFT: Final = _IS_HELD.removesuffix(")") + " and h.file not in (select value from json_each(:gone)))"
+_HOLDING: Final = "select 1 from held h where h.change = c.id and h.since <= :seq and h.until > :seq"
+_IS_HELD: Final = f"exists ({_HOLDING})"
+_IS_LEFT: Final = f"exists ({_HOLDING} and h.file not in (select value from json_each(:gone)))"
 _IS_OWN: Final = "c.seq between 1 and :seq"
 _IS_PRESENT: Final = f"({_IS_HELD} or ({_IS_OWN} and not {_IS_ONCE_COMMITTED}))"
 _CAME: Final = f"""
@@ -228,7 +229,7 @@ class ClaimIndex:
         return [*self.bodies(self.once_committed(changes, seq)).values()]
 
     def withdrawn(self, seq: int, gone: Collection[str] = ()) -> list[HeldChange]:
-        """Return the changes of records up to a seq that a committed file held and no file holds but those gone."""
+        """Return the changes of records up to a seq that a committed file held and no file outside of ``gone`` holds."""
         where = f"{_IS_OWN} and {_IS_ONCE_COMMITTED} and not {_IS_LEFT}"
         sql = f"select c.body, c.seq from change c where {where} order by c.seq"
         rows = self._rows(sql, seq=seq, gone=json.dumps([*gone]))
