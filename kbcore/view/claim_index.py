@@ -229,7 +229,7 @@ class ClaimIndex:
         return [*self.bodies(self.once_committed(changes, seq)).values()]
 
     def withdrawn(self, seq: int, gone: Collection[str] = ()) -> list[HeldChange]:
-        """Return the changes of records up to a seq that a committed file held and no file outside of ``gone`` holds."""
+        """Return the changes of records up to a seq that a committed file held and none holds, ``gone`` aside."""
         where = f"{_IS_OWN} and {_IS_ONCE_COMMITTED} and not {_IS_LEFT}"
         sql = f"select c.body, c.seq from change c where {where} order by c.seq"
         rows = self._rows(sql, seq=seq, gone=json.dumps([*gone]))
