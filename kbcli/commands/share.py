@@ -120,14 +120,16 @@ def _list(session: Session) -> int:
     from kbcli.invocation import exits
     from kbcli.messages import shared
     from kbcore.share.unshared import find_unshared, find_withdrawn
+    from kbcore.share.worktree_changes import new_files
     from kbcore.store import branches
 
     session.is_read_only = True
     session.begin_request(writes=False)
     choice = branches.choose(session.workspace, session.named_branch)
     branches.for_reading(session.workspace, choice)
-    unshared = find_unshared(session.workspace, choice.branch)
-    withdrawn = find_withdrawn(session.workspace, choice.branch)
+    new = new_files(session.workspace, choice.branch)
+    unshared = find_unshared(session.workspace, choice.branch, new=new)
+    withdrawn = find_withdrawn(session.workspace, choice.branch, new)
     output = session.output
     if output.is_json:
         output.document(

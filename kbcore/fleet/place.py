@@ -93,9 +93,8 @@ class FolderPlace:
         found = []
         with files.explained(top, "list", reading=True):
             for repo in self._fs.listdir(top):
-                with contextlib.suppress(
-                    NotADirectoryError, FileNotFoundError
-                ):  # a foreign file, or one that went away
+                # A foreign file, or a folder that went away.
+                with contextlib.suppress(NotADirectoryError, FileNotFoundError):
                     found += [f"{HEADS}/{repo}/{name}" for name in self._fs.listdir(top / repo)]
         return sorted(filter(is_head, found))
 

@@ -31,6 +31,7 @@ from kbcore.share.faults import without_earlier_values
 from kbcore.share.merging import Merged, known_changes, take_over
 from kbcore.share.sharing import for_review
 from kbcore.share.unshared import Unshared, find_unshared, find_withdrawn
+from kbcore.share.worktree_changes import new_files
 from kbcore.store import backup_refs
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Request
@@ -105,9 +106,10 @@ def push(workspace: Workspace, branch: str, remote: str, *, dry_run: bool = Fals
     ref = ref_of(branch)
     if not workspace.folders.has_store(branch):
         raise UnknownBranch(f"{branch} has no store, so there is nothing to push.")
-    found = find_unshared(workspace, branch)
+    new = new_files(workspace, branch)
+    found = find_unshared(workspace, branch, new=new)
     ours = for_review(workspace, branch, found)
-    withdrawn = {one.change.id for one in find_withdrawn(workspace, branch)}
+    withdrawn = {one.change.id for one in find_withdrawn(workspace, branch, new)}
     withheld = tuple(one for one in found if one.withheld)
     repo, env = workspace.repo, workspace.machine.env
     first: RefContent | None = None

@@ -21,7 +21,7 @@ from kbcore.model.redaction.changes import without
 from kbcore.secrets import masked
 from kbcore.share.faults import FAULTS
 from kbcore.share.unshared import find_unshared, find_withdrawn
-from kbcore.share.worktree_changes import changes_in, content_of
+from kbcore.share.worktree_changes import changes_in, content_of, new_files
 from kbcore.store.workspace import Workspace
 from kbcore.sync.shared_changes import WholeCopy
 from kbcore.text.wording import is_or_are, it_or_them, pluralize, some_of
@@ -146,7 +146,8 @@ def find_state(workspace: Workspace, branch: str, view: View) -> SharingState | 
     if not is_shared(workspace):
         state = SharingState(workspace.config.share.mode, {}, 0, 0, 0, contested)
         return msgspec.structs.replace(state, redacted=number, redactions=redactions)
-    found = find_unshared(workspace, branch)
+    new = new_files(workspace, branch)
+    found = find_unshared(workspace, branch, new=new)
     unshared = Counter(one.change.actor for one in found if not one.withheld)
     refused = sum(one.withheld in FAULTS for one in found)
     return SharingState(
@@ -154,7 +155,7 @@ def find_state(workspace: Workspace, branch: str, view: View) -> SharingState | 
         unshared=dict(unshared),
         refused=refused,
         private=len(found) - unshared.total() - refused,
-        withdrawn=len(find_withdrawn(workspace, branch)),
+        withdrawn=len(find_withdrawn(workspace, branch, new)),
         contested=contested,
         written=sum(bool(one.file) for one in found if not one.withheld),
         whole=len(find_whole_copies(workspace, branch)) if workspace.repo.has_worktree else 0,

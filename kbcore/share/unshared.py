@@ -11,7 +11,7 @@ from kbcore.extract.changes import is_pack
 from kbcore.model.claims.change import Change
 from kbcore.share.faults import Fault, fault_of
 from kbcore.share.privacy import Privacy, private_changes
-from kbcore.share.worktree_changes import new_files
+from kbcore.share.worktree_changes import NewFiles, new_files
 from kbcore.store.workspace import Workspace
 from kbcore.view.claim_index import ClaimIndex, HeldChange
 
@@ -36,6 +36,7 @@ def find_unshared(
     again: Sequence[HeldChange] = (),
     released: Collection[str] = (),
     since: int = 0,
+    new: NewFiles | None = None,
 ) -> list[Unshared]:
     """Return the changes of a branch that no file of HEAD holds, in the order of their records.
 
@@ -49,9 +50,11 @@ def find_unshared(
     `share.types` asks for the type of an entity that no change states, and where a change names an entity that a
     private one created.
 
+    ``new`` are the files that ``new_files`` returns, where the caller has read them.
+
     Raises: ``InvalidConfig``; what reading the journal and git raise.
     """
-    new = new_files(workspace, branch)
+    new = new or new_files(workspace, branch)
     committed = {change.id: change for change in new.committed_changes()}
     written = {change.id: path for path, changes in new.uncommitted.items() for change in changes}
     others = {change.id: change for changes in new.uncommitted.values() for change in changes}
@@ -82,13 +85,14 @@ def find_unshared(
     return judged
 
 
-def find_withdrawn(workspace: Workspace, branch: str) -> list[HeldChange]:
+def find_withdrawn(workspace: Workspace, branch: str, new: NewFiles | None = None) -> list[HeldChange]:
     """Return the changes of a branch that were in a committed file and that no file holds any more.
 
-    A file that comes, committed or not, or that goes counts before a sync notes it. Raises: what reading the journal
-    and git raise.
+    A file that comes, committed or not, or that goes counts before a sync notes it. ``new`` is as in ``find_unshared``.
+
+    Raises: what reading the journal and git raise.
     """
-    new = new_files(workspace, branch)
+    new = new or new_files(workspace, branch)
     found = workspace.changes(branch).read(lambda index, seq: index.withdrawn(seq, new.gone))
     again = {change.id for files in (new.committed, new.uncommitted) for each in files.values() for change in each}
     return [one for one in found if one.change.id not in again]

@@ -441,8 +441,12 @@ def plan_changes(view: View, stamp: Stamp, shared: SharedChanges, project: Schem
                 apply(after, stamp, bare)
                 ops = [*bare, *shared.operations(state, after)]
             after = state.copied()
-            unfit.update(unfit_elsewhere(apply(after, stamp, ops), after, schema, ()))
-            ops += [_not_read(one) for path in sorted(unfit) if (one := state.sources.get(path))]
+            changes = apply(after, stamp, ops)
+            unfit.update(unfit_elsewhere(changes, after, schema, ()))
+            again = [_not_read(one) for path in sorted(unfit) if (one := state.sources.get(path))]
+            if not again:
+                return _Planned(tuple(ops), changes)
+            ops += again
         return _Planned(tuple(ops), apply(state, stamp, ops))
 
     wanted = shared.reads
