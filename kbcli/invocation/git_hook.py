@@ -53,10 +53,10 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
 
 def _do(env: Mapping[str, str], words: Sequence[str], work: Callable[..., None]) -> None:
     """Do the work of an event, and say in a line what keeps it from being done."""
-    _import_msgspec()
     from kbcore import gc_pause
 
     gc_pause.raise_threshold()
+    _import_msgspec()
     from kbcli.invocation.signals import Signals
     from kbcore.process import system_limits
     from kbcore.process.interrupting import Stopped
@@ -74,6 +74,7 @@ def _do(env: Mapping[str, str], words: Sequence[str], work: Callable[..., None])
             if known
             else f"{type(error).__name__} in the {words[0]} hook."
         )
+    gc_pause.skip_last()
 
 
 def _import_msgspec() -> None:
