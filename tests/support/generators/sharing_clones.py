@@ -282,6 +282,8 @@ def _move(what: str, clone: Clone, other: Clone, choice: int) -> None:
         clone.redact(choice)
     elif clone.tree:
         path = sorted(clone.tree)[choice % len(clone.tree)]
+        if any(one.is_redacted for one in clone.tree[path]):
+            return  # a clone keeps what it knows as redacted, also where the file of that goes and a whole one comes
         if what == "drop" or path not in clone.committed:
             del clone.tree[path]
             clone.committed.discard(path)
