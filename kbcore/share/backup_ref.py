@@ -108,7 +108,7 @@ def push(workspace: Workspace, branch: str, remote: str, *, dry_run: bool = Fals
         raise UnknownBranch(f"{branch} has no store, so there is nothing to push.")
     new = new_files(workspace, branch)
     found = find_unshared(workspace, branch, new=new)
-    ours = for_review(workspace, branch, found)
+    ours = for_review(workspace, branch, found, new)
     withdrawn = {one.change.id for one in find_withdrawn(workspace, branch, new)}
     withheld = tuple(one for one in found if one.withheld)
     repo, env = workspace.repo, workspace.machine.env

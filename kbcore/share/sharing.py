@@ -23,7 +23,7 @@ from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Claim
 from kbcore.share.faults import FAULTS, fault_in, is_too_large, without_earlier_values
 from kbcore.share.unshared import Unshared, find_unshared, find_withdrawn
-from kbcore.share.worktree_changes import new_files
+from kbcore.share.worktree_changes import NewFiles, new_files
 from kbcore.store.change_files import ATTRIBUTES, locked, write_companion_files, write_file
 from kbcore.store.workspace import Workspace, moved
 from kbcore.text.escaping import in_quotes
@@ -71,11 +71,12 @@ def share(
     if branch != current:
         raise moved(branch, current)
     with contextlib.nullcontext() if dry_run else locked(workspace):
-        taken_back = _withdrawn(workspace, branch, again)
-        found = find_unshared(workspace, branch, again=taken_back, released=actors)
+        new = new_files(workspace, branch)
+        taken_back = _withdrawn(workspace, branch, again, new)
+        found = find_unshared(workspace, branch, again=taken_back, released=actors, new=new)
         if actors:
             found = _of_actors(found, actors, {one.change.id for one in taken_back})
-        files = _files(workspace, branch, found)
+        files = _files(workspace, branch, found, new)
         before = tuple(one for one in found if one.file and not one.withheld)
         staged = [*files, *sorted({one.file for one in before})]
         was_staged = False
@@ -97,10 +98,11 @@ def share(
     return Shared(written, before, tuple(one for one in found if one.withheld), was_staged)
 
 
-def for_review(workspace: Workspace, branch: str, found: Sequence[Unshared]) -> list[Change]:
+def for_review(workspace: Workspace, branch: str, found: Sequence[Unshared], new: NewFiles) -> list[Change]:
     """Return the changes that are not withheld, without values before them that no file may hold.
 
-    No file may hold what changes state that are not shared, and what looks like a secret.
+    No file may hold what changes state that are not shared, and what looks like a secret. ``new`` are the files that
+    ``new_files`` returns.
 
     Raises: ``GitUnusable``; what reading the journal raises.
     """
@@ -110,15 +112,15 @@ def for_review(workspace: Workspace, branch: str, found: Sequence[Unshared]) -> 
     } - shown
     if earlier:
         shown |= workspace.changes(branch).read(lambda index, seq: index.once_committed(earlier, seq))
-        shown |= {one.id for one in new_files(workspace, branch).committed_changes()}
+        shown |= {one.id for one in new.committed_changes()}
     return [_for_review(one.change, shown) for one in found if not one.withheld]
 
 
 def _files(
-    workspace: Workspace, branch: str, found: Sequence[Unshared]
+    workspace: Workspace, branch: str, found: Sequence[Unshared], new: NewFiles
 ) -> dict[str, tuple[bytes, tuple[Unshared, ...]]]:
     """Return the files to write, with their content and changes."""
-    changes = {one.id: one for one in for_review(workspace, branch, found)}
+    changes = {one.id: one for one in for_review(workspace, branch, found, new)}
     files = {}
     for group in _groups([one for one in found if not one.withheld and not one.file]):
         content = change_file.encode([changes[one.change.id] for one in group])
@@ -162,18 +164,22 @@ def _of_actors(found: Sequence[Unshared], actors: Collection[str], again: Collec
     return [one for one in found if one.change.actor in actors or one.change.id in again]
 
 
-def _withdrawn(workspace: Workspace, branch: str, ids: Collection[str]) -> list[HeldChange]:
-    """Return the changes with these ids, or ids that begin so, that a committed file held and no file does now."""
+def _withdrawn(workspace: Workspace, branch: str, ids: Collection[str], new: NewFiles) -> list[HeldChange]:
+    """Return the changes with these ids, or ids that begin so, that a committed file held and no file does now.
+
+    An id of a change that is in a new file already is passed over: the file is staged in any case.
+    """
     if not ids:
         return []
-    known = {one.change.id: one for one in find_withdrawn(workspace, branch)}
-    found = {}
+    known = {one.change.id: one for one in find_withdrawn(workspace, branch, new)}
+    written = {change.id for changes in new.uncommitted.values() for change in changes}
+    found = dict[str, HeldChange]()
     for key in ids:
-        matching = [one for name, one in known.items() if name.startswith(key)]
+        matching = [name for name in known.keys() | written if name.startswith(key)]
         if len(matching) != 1:
             what = "names several changes" if matching else "names no change whose file is gone"
             raise InvalidQuery(f"{in_quotes(key)} {what}.", hint=f"{kb('share', '--list')} lists them with their ids.")
-        found[matching[0].change.id] = matching[0]
+        found |= {name: known[name] for name in matching if name in known}
     return [*found.values()]
 
 

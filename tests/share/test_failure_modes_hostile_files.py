@@ -16,6 +16,7 @@ from kbcore.model.claims.change import Change, Claim, SetField, identified
 from kbcore.share.faults import fault_of
 from kbcore.share.sharing import for_review
 from kbcore.share.unshared import find_unshared
+from kbcore.share.worktree_changes import NewFiles
 from tests.support.repository.clones import Clone, hold
 
 BIDI = "\u202e"
@@ -147,7 +148,7 @@ def test_a_value_before_is_no_reason_to_withhold_a_change_and_is_left_out(ann: C
         claims = (one.change.claims[0], *others, msgspec.structs.replace(last, was=was))
         changed = msgspec.structs.replace(one.change, claims=claims)
         assert fault_of(changed) == ("", "")
-        [shown] = for_review(ann.workspace(), ann.branch, [msgspec.structs.replace(one, change=changed)])
+        [shown] = for_review(ann.workspace(), ann.branch, [msgspec.structs.replace(one, change=changed)], NewFiles())
         assert shown == one.change
 
 
