@@ -29,7 +29,7 @@ _MARKDOWN: Final = "markdown/"
 
 
 def content_of(node: Node) -> bytes:
-    """Return what an entity says, as the SQL of ``rules/suspect_edges.py`` does: the same for the same content."""
+    """Return what an entity says, as the SQL of ``rules/edge_confirmation.py`` does: the same for the same content."""
     passing = PASSING
     if node.is_of_code:
         passing = _NOT_OF_SYMBOLS if node.type == SYMBOL else _NOT_OF_TESTS

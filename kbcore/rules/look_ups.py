@@ -14,8 +14,8 @@ from kbcore.model.graph import Link, Node, SyncedFile
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, ElementChange
 from kbcore.model.statuses import RETIRED, is_status
+from kbcore.rules.edge_confirmation import SuspectEdge
 from kbcore.rules.elsewhere import KnownReferences
-from kbcore.rules.suspect_edges import SuspectEdge
 from kbcore.view.tables import Likeness, files_of, needs_no_end
 
 COLUMNS: Final = ("id", "type", "kind", "from_id", "to_id", "files", "is_resolved", "version")

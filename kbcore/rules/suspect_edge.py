@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from kbcore.errors.remedies import kb, shell
+from kbcore.rules.edge_confirmation import SuspectEdge, suspect_edges
 from kbcore.rules.look_ups import Look
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_name, first_file, quoted
-from kbcore.rules.suspect_edges import SuspectEdge, suspect_edges
 
 _SUPPOSED: Final = "select seq from record where sum = '' and written_at is not null"
 """Seqs without a record: what is only supposed, as in ``kb check --staged``."""

@@ -20,7 +20,7 @@ from kbcore.model.schema import ORDER, TASK, Schema
 from kbcore.model.state import Draft, ElementChange, Stamp, State, StateReads
 from kbcore.query.data_names import nearest_id as nearest_known
 from kbcore.query.former_ids import successors
-from kbcore.rules.suspect_edges import suspect_edges
+from kbcore.rules.edge_confirmation import suspect_edges
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
 from kbcore.store.history.authorship import other_setters

@@ -16,9 +16,9 @@ from kbcore.model.proposals import ANY, OF_NODE, accepted_changes, may_be_propos
 from kbcore.model.schema import MENTIONS, Schema
 from kbcore.model.state import Changes
 from kbcore.rules import orphans
+from kbcore.rules.edge_confirmation import OF_CODE, ORDERING, SuspectEdge, earlier_rows, possibly_carried, suspect_edges
 from kbcore.rules.look_ups import COLUMNS, Edge, Look, edge_of
 from kbcore.rules.rule import BranchFiles
-from kbcore.rules.suspect_edges import OF_CODE, ORDERING, SuspectEdge, earlier_rows, possibly_carried, suspect_edges
 from kbcore.view.database import among
 from kbcore.view.history import NODES
 from kbcore.view.tables import IS_MENTION, Likeness

@@ -16,7 +16,7 @@ from kbcore.kip.sleep.phase import LATER, PhaseResult
 from kbcore.kip.sleep.placing import FILES
 from kbcore.model.concepts import DEFINING
 from kbcore.model.values import normal_time
-from kbcore.rules.suspect_edges import suspect_edges
+from kbcore.rules.edge_confirmation import suspect_edges
 from kbcore.view.history import settled
 
 _DIGITS: Final = 6

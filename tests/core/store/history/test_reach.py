@@ -15,7 +15,7 @@ from kbcore.model.schema import CORE
 from kbcore.model.state import Stamp
 from kbcore.query.paging import page_of
 from kbcore.query.request import Query
-from kbcore.rules.suspect_edges import suspect_edges
+from kbcore.rules.edge_confirmation import suspect_edges
 from kbcore.store.history.compare import count_differences, diff, differences_from
 from kbcore.store.history.log import log, missing, record_json, stated_json
 from kbcore.store.history.moment import read_at, seq_at
