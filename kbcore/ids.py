@@ -38,6 +38,9 @@ A merge of thousands of changes is one record."""
 _REMEMBERED_NAMES: Final = 256
 """Names of branches whose directories are remembered: each request asks for that of its branch many times."""
 
+REPOSITORY_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
+"""The id that a clone has in its git configuration, and by which its notes are found in the user's state folder."""
+
 _ESCAPED = re.compile(r"\\udc[89a-f][0-9a-f]")
 _quoted = json.encoder.encode_basestring_ascii
 _LINK_ID = re.compile(r"link:[0-9a-f]{32}")

@@ -16,7 +16,7 @@ import msgspec
 
 from kbcore import __version__
 from kbcore.fleet import head as heads
-from kbcore.fleet.head import FORMAT, FleetHead, PartFile, check_name
+from kbcore.fleet.head import FACTS_HASH_DIGITS, FORMAT, FleetHead, PartFile, check_name
 from kbcore.fleet.place import MAX_PART_BYTES, Place, read_head
 from kbcore.fleet.settings import SettingsTexts, settings_of
 from kbcore.fleet.withholding import find_withheld
@@ -30,7 +30,6 @@ from kbcore.view.view import View
 
 MAX_PARTS: Final = 64
 """The most parts of a branch: with more, everything is written again, so that reading does not grow with refreshes."""
-_DIGITS: Final = 32
 
 
 class ExportRequest(msgspec.Struct, frozen=True):
@@ -154,7 +153,7 @@ class _Plan:
                     files.remove_quietly(RealFs(), one.path)
                     written.append(self._write_part(one.kind, one.rows, data))
                 if since and before is not None:
-                    self._hash = f"{int(before.hash, 16) ^ writer.fingerprint(since):0{_DIGITS}x}"
+                    self._hash = f"{int(before.hash, 16) ^ writer.fingerprint(since):0{FACTS_HASH_DIGITS}x}"
             finally:
                 writer.close()
         sha256 = _digest(self._settings)
@@ -212,7 +211,7 @@ class _Plan:
         if not self._hash:
             writer = PartWriter(self._view, self._left_out)
             try:
-                self._hash = f"{writer.fingerprint():0{_DIGITS}x}"
+                self._hash = f"{writer.fingerprint():0{FACTS_HASH_DIGITS}x}"
             finally:
                 writer.close()
         return self._hash
