@@ -409,16 +409,15 @@ def sql(
     check_bounds("--limit", limit, MAX_PAGE_ROWS, _ROWS)
     session, shown = begin(ctx, format_)
     fleet = find(session, place, repo, workers_of(engine, workers, address, shard))
-    before = instant_before(session, at)
+    asker = asker_of(session, fleet, at)
     with session.output.waiting("Asking"):
         if fleet.workers is None:
-            asked_by = (session.machine, fleet.user)
-            found = local.sql(fleet.place, fleet.heads, statement, limit, before=before, asked_by=asked_by)
+            found = local.sql(fleet.place, fleet.heads, statement, limit, asker)
         else:
             from kbcore.fleet import ray_engine
 
             with ray_engine.started(fleet.workers) as asks:
-                found = asks.sql(fleet.place, fleet.heads, statement, limit, before=before, user=fleet.user)
+                found = asks.sql(fleet.place, fleet.heads, statement, limit, before=asker.before, user=fleet.user)
     rows = [dict(zip(found.columns, map(_plain, row), strict=True)) for row in found.rows]
     failures = [*fleet.failures, *found.failures]
     show(session, shown, found.columns, rows, failures, {"columns": found.columns, "more": found.is_cut})
