@@ -9,7 +9,6 @@ the present time and the zone of the person who asks reads words such as ``yeste
 from __future__ import annotations
 
 import datetime as dt
-import posixpath
 import re
 from decimal import Decimal
 from typing import Final
@@ -68,14 +67,3 @@ def span_of(text: str) -> tuple[str, str] | None:
     except OverflowError:
         return begin, "99999"
     return begin, end.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
-
-
-def path_of(text: str, root: str, start: str = "") -> str:
-    """Return a path as files are known by it: from the top of the worktree ``root``, without ``.`` and ``..``.
-
-    A relative one is taken from ``start``, a folder from that top. What leads out of the worktree stays as it is.
-    """
-    path = text.removeprefix(f"{root.rstrip('/')}/") if root else text
-    path = posixpath.join(start, path) if path == text else path
-    plain = posixpath.normpath(path) if "/" in path else path
-    return text if plain.startswith(("/", "../")) or plain in {".", ".."} else plain
