@@ -42,7 +42,7 @@ class Output:
         self._pending_chars = 0
         self.is_json = False
         self.is_quiet = False
-        self.color: When = colours.wanted(env)
+        self.color: When = colours.when_coloured(env)
         self.is_paged = False
         """Show a long answer in a pager, if standard output is a terminal."""
         self.is_aligned: bool | None = None

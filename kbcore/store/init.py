@@ -58,7 +58,7 @@ class _Layout:
         self.fs = machine.fs
         self.root = root
         self._made: dict[str, str] = {}
-        """What was done first to each file and folder, by its name."""
+        """The first thing that was done to each file and folder, by its name."""
 
     def folder(self, path: Path, make: Callable[[], object] | None = None) -> None:
         """Make a folder, unless it is there; ``make`` does it where the folder needs more than to be made."""
