@@ -136,11 +136,11 @@ def _read(call: Call, _: str) -> Payload:
 
 
 def _entity(call: Call, key: str) -> Payload:
-    from kbcore.store.apply import nearest_id
+    from kbcore.query.data_names import nearest_id
 
     shown = query.query(call, argument_models.QueryArguments(ids=[key], edges=True), [])
     if not shown["entities"]:
-        near = call.read(lambda view: nearest_id(view, key))
+        near = call.read(lambda view: nearest_id(view.rows, key))
         hint = f"Did you mean {in_quotes(near)}?" if near else ""
         raise NotFound(f"There is no entity {in_quotes(key)}.", hint=hint)
     return shown
