@@ -131,11 +131,11 @@ def run_checks(
     if not may_be_unknown:
         check_ids(view, ids)
     tree = tree_of(workspace, branch)
-    idle, made = idle_in(view, idle), creations_of(workspace, branch)
+    idle, made = idle_in(view, idle), creation_lookup(workspace, branch)
     return judge(workspace, view, tree, only=only, ids=ids, is_own=is_own, idle=idle, creations=made)
 
 
-def creations_of(workspace: Workspace, branch: str) -> Creations:
+def creation_lookup(workspace: Workspace, branch: str) -> Creations:
     """Return what looks up the creations of ids of a branch in the changes of its store."""
     return lambda of: workspace.changes(branch).read(lambda index, seq: index.creations(of, seq))
 

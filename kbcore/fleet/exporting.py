@@ -18,7 +18,7 @@ from kbcore import __version__
 from kbcore.fleet import head as heads
 from kbcore.fleet.head import FACTS_HASH_DIGITS, FORMAT, FleetHead, PartFile, check_name
 from kbcore.fleet.place import MAX_PART_BYTES, Place, read_head
-from kbcore.fleet.settings import SettingsTexts, settings_of
+from kbcore.fleet.settings import SettingsTexts, exported_settings
 from kbcore.fleet.withholding import find_withheld
 from kbcore.git.commands import run_git
 from kbcore.storage import files
@@ -75,7 +75,11 @@ def export(workspace: Workspace, branch: str, view: View, place: Place, request:
     check_name("repository", request.repo)
     check_name("branch", request.branch)
     plan = _Plan(
-        view, place, request, lambda judged: find_withheld(workspace, branch, view, judged), settings_of(workspace)
+        view,
+        place,
+        request,
+        lambda judged: find_withheld(workspace, branch, view, judged),
+        exported_settings(workspace),
     )
     if (found := plan.unchanged()) is not None:
         return found
@@ -237,7 +241,7 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def name_of(workspace: Workspace) -> str:
+def usual_repo_name(workspace: Workspace) -> str:
     """Return the usual name of a repository in a fleet: the last two parts of its remote's URL, else its folder.
 
     Raises: ``GitUnusable``.

@@ -24,7 +24,7 @@ from kbcore.logic.engine.libraries import NO_LIBRARIES, Libraries
 from kbcore.logic.engine.terms import listed, string
 from kbcore.logic.findings import NEST_LESS, near_predicates, reason, remedy
 from kbcore.logic.loaded_engine import LOAD_LIMIT_S, LoadedEngine, is_library
-from kbcore.logic.nesting import TOO_DEEP, deep_clauses, without
+from kbcore.logic.nesting import TOO_DEEP, deep_clauses, without_clauses
 from kbcore.logic.parsed_clauses import (
     ClauseOutcome,
     ClauseOutcomes,
@@ -374,7 +374,7 @@ class PrologWorkspace:
 
     def _parsed(self, source: BranchSource, texts: Sequence[str], checks: Checks) -> list[list[ParsedClause]]:
         deep = [deep_clauses(text) for text in texts]
-        readable = (string(without(text, clauses)) for text, clauses in zip(texts, deep, strict=True))
+        readable = (string(without_clauses(text, clauses)) for text, clauses in zip(texts, deep, strict=True))
         reply = self._request(source, f"parse({listed(readable)}, {checks}).\n", limit_s=LOAD_LIMIT_S)
         found = [
             [(one.start, ParsedClause(text[one.start : one.end], one.line, error=TOO_DEEP)) for one in clauses]

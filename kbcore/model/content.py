@@ -44,7 +44,7 @@ def content_of(node: Node) -> bytes:
     return _encode(fields)
 
 
-def code_of(node: Node) -> tuple[object, ...] | None:
+def code_digests(node: Node) -> tuple[object, ...] | None:
     """Return the digests of the code of a symbol that its source file states; None for anything else."""
     if not node.is_of_code or node.type != SYMBOL:
         return None

@@ -108,7 +108,7 @@ def is_turned(change: ElementChange[Node], fields: Iterable[str]) -> bool:
     return any(before.fields.get(name) != after.fields.get(name) for name in fields) or before.path != after.path
 
 
-def text_of(node: Node, field: str) -> str:
+def text_in(node: Node, field: str) -> str:
     """Return the value of a field of text, "" where there is none."""
     value = node.fields.get(field)
     return value if isinstance(value, str) else ""
@@ -116,4 +116,4 @@ def text_of(node: Node, field: str) -> str:
 
 def is_retired(node: Node) -> bool:
     """Return whether a node asks for nothing any more."""
-    return is_status(text_of(node, "status"), RETIRED)
+    return is_status(text_in(node, "status"), RETIRED)

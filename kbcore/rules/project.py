@@ -14,7 +14,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery
-from kbcore.rules.rule import Confined, Finding, Rule, RuleContext, Severity, in_order
+from kbcore.rules.rule import Confined, Finding, Rule, RuleContext, Severity, numeric_order
 from kbcore.rules.sql_check import SqlFault, SqlReads, look_at, without_end
 from kbcore.text.escaping import in_quotes
 from kbcore.view.relations import SqlRefused
@@ -135,7 +135,7 @@ def _run(rule: ProjectRule, context: RuleContext) -> list[Finding]:
         finding(rule, id_ or "", (message or "").strip(), value, paths.get(id_) or "") for id_, message, value in found
     ]
     # The rows of a statement have no order of their own.
-    return sorted(findings, key=lambda one: in_order(one.message))
+    return sorted(findings, key=lambda one: numeric_order(one.message))
 
 
 def finding(

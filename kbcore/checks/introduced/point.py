@@ -14,7 +14,7 @@ from kbcore.git import local_branches, revisions
 from kbcore.model.record import SYNC
 from kbcore.store.history.moment import after, clock_notes
 from kbcore.store.history.reach import merge_base
-from kbcore.store.history.when import unknown, when_of
+from kbcore.store.history.when import no_such_point, when_of
 from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import nearest
@@ -56,7 +56,7 @@ def point_of(workspace: Workspace, view: View, branch: str, text: str, *, is_loc
     parted = _parted_from(workspace, view, branch, word)
     if commit is None:
         if parted is None:
-            raise unknown(text, nearest(text, local_branches(workspace.repo, workspace.machine.env)))
+            raise no_such_point(text, nearest(text, local_branches(workspace.repo, workspace.machine.env)))
         return Point(parted, None, f"since {word} (seq {parted})")
     shared = _shared(workspace, branch, word, commit)
     said = f"since {word} (commit {shared[:_SHOWN]})"

@@ -57,10 +57,10 @@ class Memory:
 
     def ago(self, days: float) -> str:
         """Return the instant so many days before the cycle."""
-        return moved(self.now, -days)
+        return days_later(self.now, -days)
 
 
-def moved(instant: str, days: float) -> str:
+def days_later(instant: str, days: float) -> str:
     """Return an instant so many days later; the first year of the calendar is the earliest."""
     try:
         return (datetime.fromisoformat(instant) + timedelta(days=days)).strftime(_FORM)

@@ -92,7 +92,7 @@ def _limited_to(changes: Changes, only: AbstractSet[str]) -> Changes:
     return Changes(nodes, tuple(filter(is_meant, changes.links)), changes.sources)
 
 
-def entities_of(view: View, seqs: Sequence[int], writer: WriterFilter) -> set[str]:
+def entities_changed_by(view: View, seqs: Sequence[int], writer: WriterFilter) -> set[str]:
     """Return the ids of the entities that a writer changed by records, and of those at both ends of the edges.
 
     Raises: ``HistoryPruned``.

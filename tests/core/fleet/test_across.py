@@ -25,7 +25,7 @@ from kbcore.model.schema import CORE
 from kbcore.query import Query, coverage, subject
 from kbcore.query.impact import PARTS, impact
 from kbcore.store.pool import Machine
-from kbcore.store.review import decision, find_proposals
+from kbcore.store.review import deciding_changeset, find_proposals
 from kbcore.store.write_request import Author
 from kbcore.sync import faults
 from tests.support.disk.faultfs import NoSyncFs
@@ -295,7 +295,7 @@ def test_what_is_only_proposed_elsewhere_covers_nothing(tmp_path, place):
         ("REQ-1", "T-2", False),
     ]
     view = project.view()
-    accepting = decision([one for one in find_proposals(view) if one.id == "T-2"], [], seq=view.seq)
+    accepting = deciding_changeset([one for one in find_proposals(view) if one.id == "T-2"], [], seq=view.seq)
     written.apply_changeset(project.workspace(), "main", Author("ann", "cli", "t"), accepting, follows_head=True)
     exported(project, place, "acme/tests")
     assert violations(place, rule="must-coverage") == set()
