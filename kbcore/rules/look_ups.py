@@ -92,7 +92,7 @@ class Look(msgspec.Struct, frozen=True):
 
     def nodes_with(self, *fields: str) -> set[str]:
         """Return the ids of the nodes that came, went, or have another value in one of these fields."""
-        return {one.key for one in self.changes.nodes if is_turned(one, fields)}
+        return {one.key for one in self.changes.nodes if is_changed_in(one, fields)}
 
     def links_of(self, *types: str) -> list[Link]:
         """Return the changed links of these types, of any where none is named, as they are on one side."""
@@ -100,7 +100,7 @@ class Look(msgspec.Struct, frozen=True):
         return [link for link in ends if link is not None and (not types or link.type in types)]
 
 
-def is_turned(change: ElementChange[Node], fields: Iterable[str]) -> bool:
+def is_changed_in(change: ElementChange[Node], fields: Iterable[str]) -> bool:
     """Return whether a node came, went, or has another value in one of these fields."""
     before, after = change.before, change.after
     if before is None or after is None:

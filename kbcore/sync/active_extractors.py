@@ -135,7 +135,7 @@ def settings_missing(workspace: Workspace) -> list[Problem]:
 def as_defined(wants: Sequence[ActiveExtractor], view: View) -> tuple[ActiveExtractor, ...]:
     """Return extractors as a branch uses them: where it defines types and predicates, these are known in files too.
 
-    Files are then read by other extractors, as it were: each is looked at again when a definition comes or goes.
+    Files are then read as if by other extractors: each is looked at again when a definition comes or goes.
     """
     from kbcore.view.branch_definitions import definitions  # noqa: PLC0415 - its package imports duckdb, as above
 

@@ -24,7 +24,7 @@ from kbcore.storage import files
 from kbcore.text.embedding import LENGTH, SCALE, model, name_of_model
 from kbcore.view import as_of
 from kbcore.view.cache_files import MEANINGS, CacheFiles
-from kbcore.view.text_documents import Reader, documents_at_hand, gather
+from kbcore.view.text_documents import Reader, available_documents, gather
 from kbcore.view.text_index import members, sql_of_changed
 from kbcore.view.view import View
 
@@ -43,7 +43,7 @@ _MARKS: Final = re.compile(r"<!--.*?-->|[#*`\[\]|\s]+", re.DOTALL)
 _AT_ONCE: Final = 256
 """So many vectors are made, or compared, before a search can be stopped."""
 _ROWS_AT_ONCE: Final = 1024
-"""As many vectors as a processor has near at hand: more at once take several times as long."""
+"""As many vectors as fit into the cache of a processor: more at once take several times as long."""
 _NEAREST: Final = 100
 _LEAST: Final = 0.2
 """Texts of a lower cosine have hardly anything to do with each other."""
@@ -60,7 +60,7 @@ class EntityVectors:
         self.seq = 0
         self._digests: dict[str, bytes] = {}
         self._lacking: set[str] = set()
-        """The entities whose document was not at hand."""
+        """The entities whose document was not available."""
         self._ids: list[str] = []
         self._matrix: NDArray[np.int8] | None = None
         self.made = 0
@@ -101,7 +101,7 @@ class EntityVectors:
     def _take(self, view: View, read: Reader, at: int | None, known: VectorsByDigest, ids: str | None) -> None:
         gather(view, read, ids, at)
         texts: dict[bytes, str] = {}
-        bodies = documents_at_hand(at, ids)
+        bodies = available_documents(at, ids)
         chosen = f" where n.id in ({ids})" if ids else ""
         phrases = f"[one for one in {members()} if contains(one, ' ')]"
         sql = (

@@ -68,7 +68,7 @@ class BranchTexts:
     def index(self, view: View, at: int | None, read: Reader) -> TextIndex:
         """Return an index of the entities of a view, as of a seq.
 
-        ``read`` reads documents. Those that were not at hand before are tried again, once for each state of the branch.
+        ``read`` reads documents. Those that were not available are tried again, once for each state of the branch.
         """
         known = self._known.get(view)
         if known is None:
@@ -94,7 +94,7 @@ class BranchTexts:
         return self._meanings.of(view, at, read)
 
     def bodies(self, view: View, entities: Sequence[Node], at: int | None, read: Reader) -> Mapping[str, str]:
-        """Return the documents that state these entities as of a seq, by id, as far as they are at hand."""
+        """Return the documents that state these entities as of a seq, by id, as far as they are available."""
         documents = text_documents.documents_of(view, entities, at)
         if not documents:
             return {}

@@ -220,7 +220,7 @@ def _guidance(service: Service, prompt: Prompt, asked: Mapping[str, str]) -> str
     text = prompt.guide.read() if prompt.guide else prompt.guidance
     if prompt.modes:
         text = prompt.modes[asked.get("mode", "").strip() or next(iter(prompt.modes))]
-    return prompt_guidance.spoken(text, is_dotted=options.is_dotted, is_read_only=options.is_read_only)
+    return prompt_guidance.in_words_for(text, is_dotted=options.is_dotted, is_read_only=options.is_read_only)
 
 
 def refusal(error: Exception, payload: Payload) -> MCPError:

@@ -154,7 +154,7 @@ def range_of(text: str) -> tuple[str, str] | None:
     Raises: ``InvalidQuery`` for ``A...B``.
     """
     if "..." in text:
-        hint = "Write two dots: A..B is what came after A, up to B; of a branch A, after it parted from B."
+        hint = "Write two dots: A..B is what came after A, up to B; of a branch A, after it diverged from B."
         raise InvalidQuery(f"{in_quotes(text)} has three dots.", hint=hint)
     first, dots, last = text.partition("..")
     return (first.strip(), last.strip()) if dots and (first or last) else None
