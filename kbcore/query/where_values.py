@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from kbcore.clock import text_of
 from kbcore.model.values import normal_time
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?")
@@ -66,4 +67,4 @@ def span_of(text: str) -> tuple[str, str] | None:
         end = dt.datetime.fromisoformat(begin) + length
     except OverflowError:
         return begin, "99999"
-    return begin, end.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
+    return begin, text_of(end)
