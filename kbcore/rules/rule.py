@@ -31,7 +31,7 @@ _DIGITS: Final = re.compile(r"\d+")
 _WIDEST: Final = 20
 
 
-class Confined(Protocol):
+class SqlSandbox(Protocol):
     """A place for SQL that is not KB's own: it reaches the tables that are named, and nothing else."""
 
     def rows(
@@ -101,7 +101,7 @@ class RuleContext(msgspec.Struct, frozen=True):
     rows: Rows
     schema: Schema
     ids: frozenset[str] | None = None
-    sandbox: Confined | None = None
+    sandbox: SqlSandbox | None = None
     tree: BranchFiles | None = None
     around: Rows | None = None
     prolog: PrologRules | None = None
