@@ -49,7 +49,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
     from kbcore.errors.remedies import for_shell
     from kbcore.git.operations import operation_of
     from kbcore.maintenance.caches import views_set_aside
-    from kbcore.store import branches, unread
+    from kbcore.store import branches, unread_stores
     from kbcore.store.branches import lost
     from kbcore.sync.file_dates import slow_history, slow_words
 
@@ -87,7 +87,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
             for one in workspace.place.damaged()
             if not (store and one.directory_name == store.directory.name)
         ),
-        *map(str, unread.find_unread(workspace.folders)),
+        *map(str, unread_stores.find_unread(workspace.folders)),
         *([" ".join(slow_words(workspace, slow))] if slow else []),
         *faults,
         *(f"{one.place}: {one.message} {one.remedy}" for one in workspace.cut_values()),

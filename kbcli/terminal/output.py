@@ -20,7 +20,7 @@ from kbcore.errors.remedies import for_shell
 from kbcore.text.escaping import json_text
 
 if TYPE_CHECKING:
-    from kbcli.terminal.bar import Bar
+    from kbcli.terminal.progress_bar import Bar
 
 _FLUSH_CHARS: Final = 64 * 1024
 
@@ -237,7 +237,7 @@ class Output:
         if not _is_terminal(sys.stderr) or self._env.get("TERM") == "dumb":
             yield
             return
-        from kbcli.terminal.bar import Bar
+        from kbcli.terminal.progress_bar import Bar
         from kbcore import progress
         from kbcore.clock import SystemClock
 

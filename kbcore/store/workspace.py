@@ -53,7 +53,7 @@ from kbcore.store.settings_files import (
     settings_of,
     user_settings,
 )
-from kbcore.store.unread import require_untracked
+from kbcore.store.unread_stores import require_untracked
 from kbcore.text.validator import refuse
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from kbmcp.resources import skills
 from kbmcp.resources.logic_prompts import LOGIC_PAGES
 from kbmcp.resources.logic_prompts import TOOLSET as LOGIC
 from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE, TOOLSET
-from kbmcp.resources.pages import ResourcePage
 from kbmcp.resources.prompt_guidance import for_server
+from kbmcp.resources.static_pages import ResourcePage
 from kbmcp.tools import argument_models, check, logic, query, sleep
 from kbmcp.tools import context as contexts
 from kbmcp.tools.answers import DATA_NOTE, PAGE_CHARS, Payload, cut_deep, length_of, text_of

@@ -16,7 +16,7 @@ from kbcore.errors import InvalidQuery
 from kbcore.errors.remedies import shell
 from kbcore.storage import branchdir, gitref
 from kbcore.storage.gitref import Verdict
-from kbcore.store import pointer, unread
+from kbcore.store import pointer, unread_stores
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.branches import lost, settling, store_moves, trash
 from kbcore.store.branches.choosing import Choice, choose, insist, no_branch
@@ -342,7 +342,7 @@ def said_of_empty(workspace: Workspace, branch: str) -> tuple[str, bool]:
 
     Raises: ``GitUnusable``; ``StorageError`` and its kin.
     """
-    not_read = unread.tracked_stores(workspace.folders)
+    not_read = unread_stores.tracked_stores(workspace.folders)
     default = workspace.default_branch
     notice = "" if branch == default else f"The default branch {default} has no store yet; {branch} starts empty."
     others = [name for name, _ in stores(workspace) if name != branch]
