@@ -166,10 +166,9 @@ def arguments_of(command: Any, ctx: Any) -> list[str]:
     for parameter in command.get_params(ctx):
         if parameter.param_type_name == "argument":
             name = getattr(parameter, "metavar", None) or str(parameter.name).upper()
-            found.append(
-                (name if parameter.required else f"[{name}]")
-                + "..." * (parameter.nargs != 1 and not name.endswith("..."))
-            )
+            is_whole = name.endswith("...")  # it says itself that it is repeated, and whether it may be left out
+            shown = name if is_whole or parameter.required else f"[{name}]"
+            found.append(shown + "..." * (parameter.nargs != 1 and not is_whole))
     return found
 
 
