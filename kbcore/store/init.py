@@ -38,6 +38,8 @@ from kbcore.text.escaping import in_quotes
 
 _IGNORED: Final = (f"/{BRANCHES}", f"/{CACHE}/")
 """``/branches`` without a slash at its end: a pattern with one does not match a link."""
+_NEVER_READ: Final = (f"{KB}/{BRANCHES}", f"{KB}/{CACHE}/")
+"""The beginnings of paths at which nothing that git tracks is ever read."""
 _FALLBACKS: Final = ("main", "master")
 
 
@@ -167,7 +169,7 @@ def _take_from_index(layout: _Layout, workspace: Workspace) -> None:
     found = {path: text.encode() for path, text in staged.items()}
     found |= {path: data for path, blob in missing.items() if (data := texts[blob.id]) is not None}
     for path, data in sorted(found.items()):
-        if is_misspelled(path):
+        if is_misspelled(path) or path.startswith(_NEVER_READ):
             continue
         place = repo.worktree / path
         for folder in reversed(place.relative_to(repo.worktree).parents[:-2]):

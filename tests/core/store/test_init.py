@@ -106,13 +106,17 @@ def test_settings_and_change_files_that_git_has_come_back_where_the_worktree_los
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
     git(root, "add", ".kb")
+    (root / ".kb/cache").mkdir(exist_ok=True)
+    (root / ".kb/cache/tracked").write_text("never read\n")
+    git(root, "add", "-f", ".kb/cache/tracked")
     git(root, "commit", "-qm", "settings")
     shutil.rmtree(root / ".kb")
     found = laid(root)
+    assert not (root / ".kb/cache/tracked").exists()
     assert {path: (root / path).read_text() for path in own} == own
     assert {*own} <= {*found.created}
     assert (len({*found.created}), found.kept) == (len(found.created), (".git/kb/",))
-    assert git(root, "status", "--porcelain") == ""
+    assert git(root, "status", "--porcelain").split() == ["D", ".kb/cache/tracked"]
 
 
 def test_a_schema_that_was_deleted_stays_deleted_where_the_configuration_is_there(root):
