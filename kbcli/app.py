@@ -225,10 +225,47 @@ def _run(session: Session, words: list[str]) -> int:
 
 
 def _said(error: Any) -> str:
-    """Return what is wrong with the command line; an option that there is not gets what may have been meant."""
-    name, ctx = getattr(error, "option_name", ""), getattr(error, "ctx", None)
-    if not hasattr(error, "possibilities") or ctx is None:
+    """Return what is wrong with the command line, and what to write instead where that is known."""
+    import typer
+
+    ctx, parameter = getattr(error, "ctx", None), getattr(error, "param", None)
+    if isinstance(error, typer.BadParameter):
+        if parameter is None:
+            return str(error.message)
+        is_missing = hasattr(error, "param_type")
+        return _missing(parameter, ctx) if is_missing else f"{_name_of(parameter)}: {error.message}"
+    if not hasattr(error, "option_name") or ctx is None:
         return str(error.format_message())
+    return _no_option(error, ctx) if hasattr(error, "possibilities") else _wrong_use(error.option_name, ctx)
+
+
+def _name_of(parameter: Any) -> str:
+    """Return an option as it is typed, or what the help calls an argument."""
+    is_option = parameter.param_type_name == "option"
+    return str(parameter.opts[0] if is_option else parameter.metavar or parameter.name.upper())
+
+
+def _missing(parameter: Any, ctx: Any) -> str:
+    """Say that a parameter is missing, with the command as it is to be typed."""
+    from kbcli.invocation.command_tree import arguments_of
+
+    words = [ctx.command_path, *arguments_of(ctx.command, ctx)]
+    if parameter.param_type_name == "option":
+        words += [_name_of(parameter), str(parameter.metavar or "VALUE")]
+    return f"`{ctx.command_path}` lacks {_name_of(parameter)}. Write `{' '.join(words)}`."
+
+
+def _wrong_use(option: str, ctx: Any) -> str:
+    """Say that an option lacks its value, or takes none."""
+    parameter = next((one for one in ctx.command.get_params(ctx) if option in one.opts), None)
+    if parameter is not None and parameter.is_flag:
+        return f"{option} takes no value. Write `{option}` alone."
+    return f"{option} lacks its value. Write `{option} {getattr(parameter, 'metavar', None) or 'VALUE'}`."
+
+
+def _no_option(error: Any, ctx: Any) -> str:
+    """Say that a command has no such option, and which one may be meant."""
+    name = error.option_name
     from kbcore.text.escaping import in_quotes
 
     parameters = ctx.command.get_params(ctx)

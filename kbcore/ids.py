@@ -1,4 +1,4 @@
-"""The grammar of ids and branch names, the directory name of each branch, and the text of any path.
+"""The grammar of ids and branch names, the directory name of each branch, and paths as they are known everywhere.
 
 Everything here is pure. Two different branch names never share a directory, not even on a file system that
 ignores case.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json.encoder
+import posixpath
 import re
 import unicodedata
 from functools import lru_cache
@@ -37,6 +38,9 @@ A merge of thousands of changes is one record."""
 
 _REMEMBERED_NAMES: Final = 256
 """Names of branches whose directories are remembered: each request asks for that of its branch many times."""
+
+REPOSITORY_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
+"""The id that a clone has in its git configuration, and by which its notes are found in the user's state folder."""
 
 _ESCAPED = re.compile(r"\\udc[89a-f][0-9a-f]")
 _quoted = json.encoder.encode_basestring_ascii
@@ -181,6 +185,17 @@ def path_text(path: str | bytes) -> str:
     """
     text = path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else path
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def worktree_path(text: str, root: str, start: str = "") -> str:
+    """Return a path as files are known by it: from the top of the worktree ``root``, without ``.`` and ``..``.
+
+    A relative one is taken from ``start``, a folder from that top. What leads out of the worktree stays as it is.
+    """
+    path = text.removeprefix(f"{root.rstrip('/')}/") if root else text
+    path = posixpath.join(start, path) if path == text else path
+    plain = posixpath.normpath(path) if "/" in path else path
+    return text if plain.startswith(("/", "../")) or plain in {".", ".."} else plain
 
 
 def is_misspelled(text: str) -> bool:

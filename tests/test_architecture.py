@@ -113,7 +113,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
     ),
     "importlib": (
         "kbcore/logic/engine/installation.py",
-        "kbmcp/resources/pages.py",
+        "kbmcp/resources/static_pages.py",
         "kbcli/invocation/command_tree.py",
         "kbcli/demo/project.py",
         "kbcli/dml/program_tools.py",
@@ -200,7 +200,7 @@ OPENERS = {
     "kbcli/invocation/prime_note.py": "kept answers and what they depend on, before anything is imported",
     "kbcli/invocation/signals.py": "the null device",
     "kbmcp/server.py": "the null device",
-    "kbmcp/resources/pages.py": "the license of the installed package",
+    "kbmcp/resources/static_pages.py": "the license of the installed package",
     "kbcli/demo/project.py": "the example project",
     "kbcli/commands/demo.py": "the folder of the example project",
     "kbcli/prove/scene.py": "scratch repositories",

@@ -20,7 +20,7 @@ _REPEATED: Final = re.compile(f"{_HIDDEN}{{2,}}")
 _KEY_CHARS: Final = 200
 
 
-def difference(path: str, before: str | None, after: str) -> list[str]:
+def diff_lines(path: str, before: str | None, after: str) -> list[str]:
     """Return what is taken out and put in, as lines of a unified diff with one hunk; none where nothing changes.
 
     ``before`` is None for a file that is not there. What was left out of a line is a ``…`` in it, and lines of which

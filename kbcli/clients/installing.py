@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcli.clients import toml_text
-from kbcli.clients.difference import difference
+from kbcli.clients.difference import diff_lines
 from kbcli.clients.kinds import TABLES, ClientKind
 from kbcli.clients.marked_block import Mangled
 from kbcore.errors import InvalidConfig, StorageError
@@ -69,7 +69,7 @@ class ClientFileChange(msgspec.Struct, frozen=True):
     def diff(self) -> list[str]:
         """Return the difference that writing makes, as lines of a unified diff without anything that stays."""
         before = None if self.before is None else _text(self.before)
-        return difference(str(self.place.path), before, self.text)
+        return diff_lines(str(self.place.path), before, self.text)
 
     @property
     def text(self) -> str:

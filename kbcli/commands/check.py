@@ -142,7 +142,7 @@ def _check(session: Session, asked: CheckRequest) -> int:
     from kbcli.messages.options import placed
     from kbcli.views.reports.report_content import comments_line, unchecked_line
     from kbcore.checks import IDLE_ID
-    from kbcore.store import unread
+    from kbcore.store import unread_stores
     from kbcore.sync.pending import nothing_read
     from kbcore.text.escaping import escape_controls, escaped_sentence, problem_line
     from kbcore.text.wording import more_without_effect
@@ -155,7 +155,7 @@ def _check(session: Session, asked: CheckRequest) -> int:
     session.show_settings(opened.workspace)
     for cut in opened.workspace.cut_values():
         session.output.warn(problem_line(cut.source, cut.line, cut.message, cut.hint))
-    for one in unread.find_unread(opened.workspace.folders):
+    for one in unread_stores.find_unread(opened.workspace.folders):
         session.output.warn(escape_controls(str(one)))
     look = CheckRun(opened, asked)
     idle: list[Problem] = []

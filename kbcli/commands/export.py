@@ -153,7 +153,7 @@ def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, objec
     """
     from kbcli.messages.fleet import export_warnings, place_name
     from kbcore.errors import InvalidQuery
-    from kbcore.fleet.exporting import ExportRequest, export, name_of
+    from kbcore.fleet.exporting import ExportRequest, export, usual_repo_name
     from kbcore.fleet.head import as_json
     from kbcore.fleet.place import place_at
     from kbcore.ids import is_detached_name
@@ -171,7 +171,7 @@ def _to_fleet(session: Session, fleet: _FleetOptions, others: Mapping[str, objec
     opened = session.open_to_read()
     dest, start = _place_of(opened, fleet)
     place = place_at(dest, start, session.machine.fs, session.machine.clock)
-    usual = opened.workspace.config.fleet.repo or name_of(opened.workspace)
+    usual = opened.workspace.config.fleet.repo or usual_repo_name(opened.workspace)
     repo = usual if fleet.repo is None else fleet.repo
     branch = opened.branch if fleet.branch is None else fleet.branch
     if is_detached_name(branch):

@@ -158,7 +158,7 @@ def check(
     from kbcli.views.fleet import asked_line, report_text, show, show_failures
     from kbcore.fleet.across import find_elsewhere
     from kbcore.fleet.asking import CheckQuestion
-    from kbcore.fleet.merging import report_of
+    from kbcore.fleet.merging import merged_report
 
     session, shown = begin(ctx, format_)
     fleet = find(session, place, repo, workers_of(engine, workers, address, shard))
@@ -167,11 +167,11 @@ def check(
     question = CheckQuestion(tuple(rule or ()), elsewhere)
     if shown in {"sarif", "junit"}:
         answers, failures = ask(session, fleet, question, list)
-        found = report_of(answers)
+        found = merged_report(answers)
         session.output.data(report_text(shown, answers, fail_on))
         show_failures(session, failures)
     else:
-        found, failures = ask(session, fleet, question, report_of)
+        found, failures = ask(session, fleet, question, merged_report)
         columns = ("repo", "branch", "severity", "rule", "id", "message")
         head = {"repositories": found.branches, "not_run": found.not_run}
         show(session, shown, columns, found.violations, failures, head)
@@ -409,16 +409,15 @@ def sql(
     check_bounds("--limit", limit, MAX_PAGE_ROWS, _ROWS)
     session, shown = begin(ctx, format_)
     fleet = find(session, place, repo, workers_of(engine, workers, address, shard))
-    before = instant_before(session, at)
+    asker = asker_of(session, fleet, at)
     with session.output.waiting("Asking"):
         if fleet.workers is None:
-            asked_by = (session.machine, fleet.user)
-            found = local.sql(fleet.place, fleet.heads, statement, limit, before=before, asked_by=asked_by)
+            found = local.sql(fleet.place, fleet.heads, statement, limit, asker)
         else:
             from kbcore.fleet import ray_engine
 
             with ray_engine.started(fleet.workers) as asks:
-                found = asks.sql(fleet.place, fleet.heads, statement, limit, before=before, user=fleet.user)
+                found = asks.sql(fleet.place, fleet.heads, statement, limit, before=asker.before, user=fleet.user)
     rows = [dict(zip(found.columns, map(_plain, row), strict=True)) for row in found.rows]
     failures = [*fleet.failures, *found.failures]
     show(session, shown, found.columns, rows, failures, {"columns": found.columns, "more": found.is_cut})
@@ -433,13 +432,13 @@ def _rows(
     from kbcli.invocation.bounds import check_bounds
     from kbcli.views.fleet import asked_line, show
     from kbcore.fleet.asking import RowsQuestion
-    from kbcore.fleet.merging import rows_of
+    from kbcore.fleet.merging import merged_rows
     from kbcore.limits import MAX_PAGE_ROWS
 
     check_bounds("--limit", wanted.limit, MAX_PAGE_ROWS, _ROWS_FOUND if wanted.text else _ROWS)
     question = RowsQuestion(wanted, instant_before(session, at))
     (rows, total), failures = ask(
-        session, fleet, question, lambda answers: rows_of(answers, best_first=bool(wanted.text), limit=wanted.limit)
+        session, fleet, question, lambda answers: merged_rows(answers, best_first=bool(wanted.text), limit=wanted.limit)
     )
     show(session, shown, columns, rows, failures, {"total": total})
     if not (total or session.output.is_json):

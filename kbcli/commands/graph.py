@@ -76,7 +76,7 @@ def run(
         _show(session, found, wanted, f"{opened.branch} at seq {files.seq}", format_)
         session.show_files(opened.branch, files)
         if not found.nodes:
-            from kbcli.messages.nothing import no_content_message
+            from kbcli.messages.empty_results import no_content_message
 
             session.output.note(
                 "No entity of that type." if seq and wanted.types else no_content_message(at, session.sync_command())

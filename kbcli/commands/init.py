@@ -126,7 +126,7 @@ def _check_places(session: Session, repo: Repository, hooks_path: str | None, *,
 def _show_proposals(session: Session) -> int:
     """Show what is proposed, for a repository that need not have a KB."""
     from kbcli.input import proposals
-    from kbcli.messages.detected import nothing_line
+    from kbcli.messages.proposed_settings import nothing_line
 
     session.is_read_only = True
     workspace = session.workspace_as_it_is()

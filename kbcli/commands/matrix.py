@@ -70,7 +70,7 @@ def run(
     show(session.output, wanted, found, table_format(format_, session.output))
     session.show_files(opened.branch, files)
     if not found.rows and not seq:
-        from kbcli.messages.nothing import no_content_message
+        from kbcli.messages.empty_results import no_content_message
 
         session.output.note(no_content_message(at, session.sync_command()))
 

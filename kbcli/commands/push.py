@@ -30,7 +30,7 @@ def run(ctx: typer.Context, remote: Remote = "origin", *, dry_run: DryRun = Fals
         redacted = {"redacted": [*pushed.redacted], "keeps_history": pushed.keeps_history}
         session.output.document({**document, **numbers, **redacted, "withheld": withheld})
     else:
-        for line in shared.pushed_lines(pushed, remote, dry_run=dry_run):
+        for line in shared.pushed_lines(pushed, opened.branch, remote, dry_run=dry_run):
             session.output.say(line)
         if pushed.keeps_history:
             session.output.warn(shared.history_line(pushed, remote))

@@ -138,7 +138,7 @@ def _answer(
     limit: int | None,
 ) -> None:
     from kbcli.invocation.bounds import check_format, table_format
-    from kbcli.messages.nothing import nothing_matches
+    from kbcli.messages.empty_results import nothing_matches
     from kbcli.messages.options import placed
     from kbcli.views.query import show, write_document
     from kbcore.errors import InvalidQuery

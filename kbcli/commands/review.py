@@ -56,7 +56,7 @@ def run(
         ProposalFilter,
         check_reviewer,
         check_types,
-        decision,
+        deciding_changeset,
         find_proposals,
         with_present_names,
     )
@@ -81,7 +81,7 @@ def run(
     if not accepted and not rejected:
         _nothing(session, opened, head, is_narrowed=bool(wanted), is_left=bool(found))
         return
-    changeset = decision(accepted, rejected, seq=head, message=message, dry_run=dry_run)
+    changeset = deciding_changeset(accepted, rejected, seq=head, message=message, dry_run=dry_run)
     session.show_outcome(opened.target.apply(changeset))
 
 

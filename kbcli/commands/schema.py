@@ -22,7 +22,7 @@ def run(
     A project adds types in .kb/schema; KIP commands define others on a branch.
     """
     from kbcore.errors import NotFound
-    from kbcore.model.schema_text import edge_json, entity_json, schema_json
+    from kbcore.model.schema_text import edge_type_json, entity_type_json, schema_json
     from kbcore.text.escaping import in_quotes
     from kbcore.text.suggest import did_you_mean
 
@@ -36,9 +36,9 @@ def run(
             _show_all(session, whole)
         return
     if type_ in schema.entities:
-        one = {"name": type_, "what": "entity", **entity_json(schema.entities[type_])}
+        one = {"name": type_, "what": "entity", **entity_type_json(schema.entities[type_])}
     elif type_ in schema.edges:
-        one = {"name": type_, "what": "edge", **edge_json(schema.edges[type_])}
+        one = {"name": type_, "what": "edge", **edge_type_json(schema.edges[type_])}
     else:
         hint = did_you_mean(type_, [*schema.entities, *schema.edges])
         raise NotFound(f"There is no type {in_quotes(type_)}, neither of entities nor of edges.", hint=hint)

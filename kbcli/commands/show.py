@@ -188,7 +188,7 @@ def _found(
     from kbcore.checks import run_checks
     from kbcore.pages.entity import read_entity_pages
     from kbcore.query.former_ids import called
-    from kbcore.store.history.log import log, missing, record_json
+    from kbcore.store.history.log import log, no_such_entity, record_json
     from kbcore.store.history.reach import not_listed
     from kbcore.store.history.when import is_seq
     from kbcore.sync.symbol_at import lines_of
@@ -205,7 +205,7 @@ def _found(
 
         found = file_at(opened, view, view.seq, subject, is_now=True)
         if found is None:
-            raise missing(view, subject)
+            raise no_such_entity(view, subject)
         if len(found.subjects) > 1:
             return _of_file(found), None
         subject = found.subjects[0].id

@@ -24,7 +24,7 @@ def run(
     the maintenance log. Each is one record, which `kb revert` can undo. Facts that files state are not changed. Only
     one cycle of a branch runs at a time, and the next one waits for `sleep.intervalHours`.
     """
-    from kbcli.messages import slept
+    from kbcli.messages import sleep_report
     from kbcore.kip.sleep.cycle import SleepOptions
     from kbcore.kip.sleep.cycle import run as sleep
 
@@ -38,4 +38,4 @@ def run(
     if session.output.is_json:
         session.output.document(report.as_json())
     elif not session.output.is_quiet:
-        slept.show(session.output, report)
+        sleep_report.show(session.output, report)

@@ -28,7 +28,7 @@ def list_(ctx: typer.Context, *, format_: Format = "text") -> None:
     """List what is configured: files, entities and problems of each source, and what no source covers."""
     import msgspec
 
-    from kbcli.messages.detected import possible_line
+    from kbcli.messages.proposed_settings import possible_line
     from kbcore.sync.sources import list_sources
 
     session = _session(ctx, format_)
@@ -63,7 +63,7 @@ def detect(
 ) -> None:
     """Look for documents that no source reads, and propose settings for them, as `kb init` does."""
     from kbcli.input import proposals
-    from kbcli.messages.detected import nothing_line
+    from kbcli.messages.proposed_settings import nothing_line
 
     session = _session(ctx, format_)
     workspace = session.workspace

@@ -48,8 +48,8 @@ def run(ctx: typer.Context) -> None:
 def _found(session: Session, branch: str) -> dict[str, Any]:
     from kbcore.errors.remedies import for_shell
     from kbcore.git.operations import operation_of
-    from kbcore.maintenance.caches import witnesses
-    from kbcore.store import branches, unread
+    from kbcore.maintenance.caches import views_set_aside
+    from kbcore.store import branches, unread_stores
     from kbcore.store.branches import lost
     from kbcore.sync.file_dates import slow_history, slow_words
 
@@ -80,14 +80,14 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
     differences, faults = compared.read(compare) if compared else compare(None)
     warnings = [
         *map(str, filter(None, [branches.suspicion(workspace, branch)])),
-        *([f"{one.message} {one.remedy}" for one in witnesses(workspace, branch)] if store else []),
+        *([f"{one.message} {one.remedy}" for one in views_set_aside(workspace, branch)] if store else []),
         # That of this branch is reported by the reader of its store, at the end of every command.
         *(
             one.sentence()
             for one in workspace.place.damaged()
             if not (store and one.directory_name == store.directory.name)
         ),
-        *map(str, unread.find_unread(workspace.folders)),
+        *map(str, unread_stores.find_unread(workspace.folders)),
         *([" ".join(slow_words(workspace, slow))] if slow else []),
         *faults,
         *(f"{one.place}: {one.message} {one.remedy}" for one in workspace.cut_values()),

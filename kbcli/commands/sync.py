@@ -65,14 +65,14 @@ def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool
 
 
 def _show(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: bool, is_brief: bool) -> None:
-    from kbcli.messages import synced
+    from kbcli.messages import sync_result
     from kbcore.sync.active_extractors import for_documents
     from kbcore.sync.answer import globs_line, not_read_line
     from kbcore.sync.pending import nothing_read
     from kbcore.text.escaping import escape_controls, escaped_sentence
 
     output = session.output
-    output.say(synced.sync_line(answer))
+    output.say(sync_result.sync_line(answer))
     if is_brief:
         if said := _faults(session, answer, is_strict=False).line:
             output.note(said)
@@ -80,11 +80,11 @@ def _show(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: 
         _show_faults(session, answer, is_strict=is_strict)
     if not answer.is_idle and (left := not_read_line(answer.not_read)):
         output.note(escape_controls(left))
-    if waiting := synced.unresolved_line(answer):
+    if waiting := sync_result.unresolved_line(answer):
         output.note(waiting)
     for warning in answer.outcome.warnings:
         output.warn(escaped_sentence(warning))
-    elsewhere = synced.elsewhere_line(answer.problems_elsewhere, answer.unresolved_elsewhere)
+    elsewhere = sync_result.elsewhere_line(answer.problems_elsewhere, answer.unresolved_elsewhere)
     if elsewhere:
         output.note(elsewhere)
     if not answer.scanned and not answer.removed:
@@ -96,14 +96,14 @@ def _show(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: 
 
 def _show_faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> None:
     """List what is wrong in files, and what is only noted."""
-    from kbcli.messages import lines, synced
+    from kbcli.messages import lines, sync_result
 
     output = session.output
     found = _faults(session, answer, is_strict=is_strict)
     for fault in found.lines:
         output.fault(fault.severity, fault.text)
     for note in answer.notes:
-        output.note(synced.note_line(note))
+        output.note(sync_result.note_line(note))
     if found.unread:
         said = lines.unread(found.unread, is_recorded=found.is_recorded)
         output.note(f"{said} What could not be read stays as it was known.")

@@ -14,7 +14,7 @@ import typer
 from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcli.messages.watched import MarkedLine, WatchMessages
+    from kbcli.messages.watch_output import MarkedLine, WatchMessages
     from kbcli.terminal.output import Output
     from kbcore.store.workspace import Workspace
     from kbcore.sync.answer import Located, SyncAnswer
@@ -36,12 +36,12 @@ def run(
     """
     from kbcli.invocation import exits
     from kbcli.invocation.signals import Deadline
-    from kbcli.messages import watched
+    from kbcli.messages import watch_output
     from kbcore.process.interrupting import Stopped
     from kbcore.watch.watcher import Watcher
 
     session, ending = session_of(ctx), Deadline()
-    messages = watched.WatchMessages(lambda answer: _not_accepted(session.workspace, answer))
+    messages = watch_output.WatchMessages(lambda answer: _not_accepted(session.workspace, answer))
     screen = _Screen(session.output, messages) if check and session.output.is_terminal else None
     notify = ending.watching(screen or _EventLines(session.output, messages, lists=check))
     draw = ending.watching(screen.draw_when_due) if screen else None
@@ -88,13 +88,13 @@ class _EventLines:
         self._messages = messages
 
     def __call__(self, event: Event) -> None:
-        from kbcli.messages import watched
+        from kbcli.messages import watch_output
         from kbcli.messages.violations import violation_line
         from kbcore.text.escaping import json_text
         from kbcore.watch.events import Checked
 
         if self._output.is_json:
-            shown = watched.as_json(event)
+            shown = watch_output.as_json(event)
             if self._lists and isinstance(event, Checked):
                 shown["standing"] = [one.as_json() for one in event.present]
             self._output.data(json_text(shown, None) + "\n")
@@ -145,11 +145,11 @@ class _Screen:
             self._draw()
 
     def _draw(self) -> None:
-        from kbcli.messages import watched
+        from kbcli.messages import watch_output
 
         size = shutil.get_terminal_size()
         present = self._present.present if self._present else ()
-        lines = watched.screen(list(self._last), present, size.columns, size.lines)
+        lines = watch_output.screen(list(self._last), present, size.columns, size.lines)
         self._output.data(_CLEAR + "\n".join(lines) + "\n")
         self._output.flush()
 

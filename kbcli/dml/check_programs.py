@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from kbcli.dml.program_tools import RunTools, ToolChoice
-from kbcli.dml.running import code_of, name_of
+from kbcli.dml.running import program_name, program_text
 from kbcli.input import changeset_file
 from kbcli.invocation import exits
 from kbcli.views.reports import sarif
@@ -57,7 +57,7 @@ def check(session: Session, asked: ProgramCheckRequest) -> int:
 
     Raises: ``InvalidQuery``, ``NotFound`` or ``LimitExceeded`` where a file cannot be read; ``PrologUnavailable``.
     """
-    programs = [(_shown(file), code_of(file, session.start)) for file in dict.fromkeys(asked.files)]
+    programs = [(_shown(file), program_text(file, session.start)) for file in dict.fromkeys(asked.files)]
     tools = _tools(session, asked.tools)
     with session.output.waiting("Checking"):
         found = asyncio.run(check_programs(programs, tools, session.env))
@@ -71,7 +71,7 @@ def check(session: Session, asked: ProgramCheckRequest) -> int:
 
 
 def _shown(file: str) -> str:
-    return name_of(file) if file == changeset_file.STDIN else file
+    return program_name(file) if file == changeset_file.STDIN else file
 
 
 def _tools(session: Session, file: str) -> CallerTools:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kbcore.dml.kb_tools import KB_TOOLS, WRITING
-from kbcore.dml.policy import Policy
 from kbcore.dml.recording import RunName
-from kbcore.dml.tools import Tool, Toolset, tool_of
+from kbcore.dml.tools import Policy, Tool, Toolset, tool_of
 from kbcore.errors import InvalidQuery
 from kbcore.text.escaping import escape_controls
 

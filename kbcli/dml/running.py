@@ -61,9 +61,9 @@ def run_program(session: Session, asked: RunRequest) -> int:
 
     Raises: ``KBError`` where nothing was run, or the run could not be recorded; ``KeyboardInterrupt``.
     """
-    code = code_of(asked.file, session.start)
+    code = program_text(asked.file, session.start)
     _check_allowed(asked)
-    name = new_run(name_of(asked.file))
+    name = new_run(program_name(asked.file))
     tools = RunTools(asked.tools, session.start, session.env, name, session.named_branch)
     try:
         recorder = _recorder(session, asked, name, code)
@@ -97,7 +97,7 @@ def interrupted() -> Interrupted:
     return Interrupted("The run was interrupted.", hint="Run it again.")
 
 
-def code_of(file: str, folder: Path) -> str:
+def program_text(file: str, folder: Path) -> str:
     """Return a program: that of a file, of standard input (`-`), or a shipped one (`kb:NAME`).
 
     Raises: ``InvalidQuery``, ``NotFound``, ``LimitExceeded``.
@@ -118,7 +118,7 @@ def model_of(name: str, base_url: str, env: Mapping[str, str]) -> tuple[Model, s
     return OpenAIModel(chosen, env=env, base_url=base_url), chosen
 
 
-def name_of(file: str) -> str:
+def program_name(file: str) -> str:
     """Return the name of a program in records and messages."""
     if file.startswith(PREFIX):
         return file

@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 
     from kbcli.invocation.context import Session
     from kbcore.config.user import UserSettings
-    from kbcore.fleet.across import Asker
     from kbcore.fleet.asking import Question
     from kbcore.fleet.head import FleetHead
     from kbcore.fleet.local import Answer
     from kbcore.fleet.place import Place
     from kbcore.fleet.ray_engine import RayOptions
-    from kbcore.fleet.reading import UnreadRepository
+    from kbcore.fleet.reading import Asker, UnreadRepository
 
 T = TypeVar("T")
 
@@ -177,7 +176,7 @@ def answered(fleet: FoundFleet, failures: list[UnreadRepository]) -> int:
 
 def asker_of(session: Session, fleet: FoundFleet, at: str | None) -> Asker:
     """Return who asks, and as of when. Raises: ``InvalidQuery`` for a text that is no time."""
-    from kbcore.fleet.across import Asker
+    from kbcore.fleet.reading import Asker
 
     return Asker(session.machine, fleet.user, instant_before(session, at))
 

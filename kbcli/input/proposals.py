@@ -44,7 +44,7 @@ def offer(session: Session, workspace: Workspace, found: UnconfiguredFiles, *, y
 
     Raises: as ``detecting.take``.
     """
-    from kbcli.messages import detected
+    from kbcli.messages import proposed_settings
     from kbcore.sync import detecting
 
     output = session.output
@@ -54,20 +54,23 @@ def offer(session: Session, workspace: Workspace, found: UnconfiguredFiles, *, y
     else:
         taken = list(found.documents.proposals) if yes and command else []
         for one in found.documents.proposals[:_MOST_SHOWN]:
-            for line in detected.proposal_lines(one):
+            for line in proposed_settings.proposal_lines(one):
                 output.say_as_it_is(line)
         if len(found.documents.proposals) > _MOST_SHOWN:
-            output.say(detected.more_line(len(found.documents.proposals) - _MOST_SHOWN))
+            output.say(proposed_settings.more_line(len(found.documents.proposals) - _MOST_SHOWN))
     is_changed = detecting.take(workspace, taken)
     if is_changed:
-        output.say(detected.taken_line(len(taken), f"{workspace.settings_name}/{CONFIG}"))
+        output.say(proposed_settings.taken_line(len(taken), f"{workspace.settings_name}/{CONFIG}"))
     elif found.documents.proposals and command and not asks:
-        output.say(detected.left_line(len(found.documents.proposals), command))
-    for said in (detected.possible_line(found.documents.possible), detected.reports_line(found.reports)):
+        output.say(proposed_settings.left_line(len(found.documents.proposals), command))
+    for said in (
+        proposed_settings.possible_line(found.documents.possible),
+        proposed_settings.reports_line(found.reports),
+    ):
         if said:
             output.say(said)
     for missing in found.documents.uninstalled:
-        output.say(detected.uninstalled_line(missing))
+        output.say(proposed_settings.uninstalled_line(missing))
     return is_changed
 
 
@@ -92,7 +95,7 @@ def ask(
 
     ``changed`` returns a proposal with another value and setting; it raises ``InvalidQuery`` for one that is of no use.
     """
-    from kbcli.messages.detected import proposal_lines
+    from kbcli.messages.proposed_settings import proposal_lines
 
     taken: list[SettingsProposal] = []
     output = session.output

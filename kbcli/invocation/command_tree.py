@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, Final, NamedTuple
@@ -114,18 +115,33 @@ _ALIKE: Final = 0.7
 SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": _WIDTH}
 
 
+@contextlib.contextmanager
+def _named(ctx: Any) -> Iterator[None]:
+    """Have an error inside the block name the command that it is about: one of an option without a value does not."""
+    try:
+        yield
+    except TyperException as error:
+        if getattr(error, "ctx", None) is None:
+            vars(error)["ctx"] = ctx
+        raise
+
+
 class HelpfulCommand(TyperCommand):
     """A command whose help shows its own options first, and no types that mean nothing to users."""
 
+    allow_extra_args = True
+    """``parse_args`` refuses them, in words of its own."""
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Return what is left of the words when the options are taken off."""
-        try:
+        """Return what is left of the words when the options are taken off, which is nothing."""
+        with _named(ctx):
             check_once(self, ctx, args)
-            return super().parse_args(ctx, args)
-        except TyperException as error:
-            if getattr(error, "ctx", None) is None:  # as where an option lacks its value
-                vars(error)["ctx"] = ctx
-            raise
+            left = super().parse_args(ctx, args)
+        if left and not ctx.resilient_parsing:
+            taken, one = " ".join(arguments_of(self, ctx)), in_quotes(left[0])
+            what = f"takes {taken} and no more. Leave out {one}, or put words that belong together into quotes."
+            ctx.fail(f"`{ctx.command_path}` {what if taken else f'takes no argument. Leave out {one}.'}")
+        return left
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return the option that shows the help."""
@@ -133,12 +149,7 @@ class HelpfulCommand(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line: optional words are in brackets."""
-        pieces = ["[OPTIONS]"]
-        for parameter in self.get_params(ctx):
-            if parameter.param_type_name == "argument":
-                name = getattr(parameter, "metavar", None) or str(parameter.name).upper()
-                pieces.append((name if parameter.required else f"[{name}]") + "..." * (parameter.nargs != 1))
-        return pieces
+        return ["[OPTIONS]", *arguments_of(self, ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options."""
@@ -149,13 +160,26 @@ class HelpfulCommand(TyperCommand):
         _write_examples(ctx, formatter)
 
 
+def arguments_of(command: Any, ctx: Any) -> list[str]:
+    """Return the arguments of a command as its usage line has them, those that may be left out in brackets."""
+    found = []
+    for parameter in command.get_params(ctx):
+        if parameter.param_type_name == "argument":
+            name = getattr(parameter, "metavar", None) or str(parameter.name).upper()
+            is_whole = name.endswith("...")  # it says itself that it is repeated, and whether it may be left out
+            shown = name if is_whole or parameter.required else f"[{name}]"
+            found.append(shown + "..." * (parameter.nargs != 1 and not is_whole))
+    return found
+
+
 class CommandGroup(TyperGroup):
     """Commands below a command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Return the command below and its words."""
-        check_once(self, ctx, args)
-        return super().parse_args(ctx, args)
+        with _named(ctx):
+            check_once(self, ctx, args)
+            return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is meant; an unknown one gets what may be meant."""

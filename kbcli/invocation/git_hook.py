@@ -395,13 +395,13 @@ def _take_in(session: Session) -> SyncAnswer:
 
 
 def _show(session: Session, answer: SyncAnswer) -> None:
-    from kbcli.messages import lines, synced
+    from kbcli.messages import lines, sync_result
     from kbcore.extract.changes import is_change_file
     from kbcore.sync.faults import about, faults
     from kbcore.text.wording import pluralize, some_of
 
     if lines.has_changes(answer.outcome):
-        _say(synced.sync_line(answer))
+        _say(sync_result.sync_line(answer))
     for warning in answer.outcome.warnings[:_MOST_WARNINGS]:
         _say(warning)
     if left := len(answer.outcome.warnings[_MOST_WARNINGS:]):

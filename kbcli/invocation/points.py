@@ -161,9 +161,9 @@ def entity_at(session: Session, view: View, seq: int, id_: str) -> Subject:
     if found:
         return found
     if seq == view.seq:
-        from kbcore.store.history.log import missing
+        from kbcore.store.history.log import no_such_entity
 
-        raise missing(view, id_)
+        raise no_such_entity(view, id_)
     near = nearest_id(view.rows, id_)
     hint = (
         f"Did you mean {in_quotes(near)}?"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kbcli.messages.lines import outcome_line
-from kbcore.extract.changes import place_of_secret
+from kbcore.extract.changes import is_pack, place_of_secret
 from kbcore.model.redaction.target import commands
 from kbcore.secrets import masked
 from kbcore.text.escaping import escape_controls, in_quotes
@@ -108,11 +108,15 @@ def packed_lines(packed: Packed, *, dry_run: bool, is_timed: bool) -> Iterator[s
         yield f"Left as it is: {pluralize(len(packed.left), 'old change file')} that git would take for a renamed pack."
 
 
-def pushed_lines(pushed: Pushed, remote: str, *, dry_run: bool) -> Iterator[str]:
+def pushed_lines(pushed: Pushed, branch: str, remote: str, *, dry_run: bool) -> Iterator[str]:
     """Yield how many changes a push added to a ref and redacted there, or would, how many it has, what is private."""
     if pushed.redacted:
         did = "Would redact" if dry_run else "Redacted"
         yield escape_controls(f"{did} {pluralize(len(pushed.redacted), 'change')} in {pushed.ref} of {remote}.")
+    elif not pushed.total:
+        yield escape_controls(
+            f"Nothing to push: {branch} has no change that may be shared and is in no committed file."
+        )
     elif not pushed.added:
         yield escape_controls(f"Nothing new: {_ref_has(pushed.ref, remote, pushed.total)}.")
     if pushed.added and dry_run:
@@ -159,9 +163,11 @@ def added_lines(found: Shared, *, is_merge: bool) -> Iterator[str]:
     """Yield what the commit that is being made takes along; nothing where that is nothing.
 
     git runs the hook also where it makes no commit, as the index had no change before. Its hook does not learn of
-    ``--allow-empty`` and ``--amend``.
+    ``--allow-empty`` and ``--amend``. A change in a pack that is redacted was shared before: the commit has the
+    redaction alone.
     """
-    added = [*(one for changes in found.files.values() for one in changes), *found.before]
+    added = [one for changes in found.files.values() for one in changes]
+    added += [one for one in found.before if not (one.change.is_redacted and is_pack(one.file))]
     if not added:
         return
     number = pluralize(len(added), "change")

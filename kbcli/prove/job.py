@@ -33,7 +33,7 @@ class JobStep(msgspec.Struct, frozen=True):
     is_refused: bool = False
 
 
-def shell(line: str, client: str = AGENT) -> JobStep:
+def bash(line: str, client: str = AGENT) -> JobStep:
     """Return the call that runs a command line."""
     return JobStep(SHELL, {"command": line}, client=client)
 

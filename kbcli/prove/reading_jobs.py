@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kbcli.prove.job import AGENT, Job, JobStep, Script, shell
+from kbcli.prove.job import AGENT, Job, JobStep, Script, bash
 
 COLLEAGUE: Final = "tomas"
 """Another client, whose calls are not counted."""
@@ -45,7 +45,7 @@ MUST_WITHOUT_TEST: Final = Job(
     scripts={
         "kb": Script((query(type="req", where=["priority=must"], lacks=["verified_by"], fields=["title"]),)),
         "memory": Script((search("priority: must"),), is_read=True),
-        "markdown": Script((shell("grep -l 'priority: must' docs/requirements/*.md | xargs grep -L 'TEST-'"),)),
+        "markdown": Script((bash("grep -l 'priority: must' docs/requirements/*.md | xargs grep -L 'TEST-'"),)),
     },
 )
 BINDS_FILE: Final = Job(
@@ -62,8 +62,8 @@ BINDS_FILE: Final = Job(
         ),
         "markdown": Script(
             (
-                shell("grep -n -B5 -A8 'src/timeline.rs' docs/symbols.yaml NOTES.md"),
-                shell("grep -rhE -A3 '^id: (REQ-001|REQ-003|ADR-0002|TEST-003)$|^# Order a' docs"),
+                bash("grep -n -B5 -A8 'src/timeline.rs' docs/symbols.yaml NOTES.md"),
+                bash("grep -rhE -A3 '^id: (REQ-001|REQ-003|ADR-0002|TEST-003)$|^# Order a' docs"),
             )
         ),
     },
@@ -77,8 +77,8 @@ IMPACT: Final = Job(
         "memory": Script((search("REQ-002"), opened("REQ-001", "REQ-003", "REQ-004", "REQ-008")), is_read=True),
         "markdown": Script(
             (
-                shell("grep -rn -B12 'REQ-002' docs --include=*.yaml | grep -E 'id:|REQ-002'; grep -rl REQ-002 docs"),
-                shell("sed -n '/^links/,/^---/p' docs/requirements/REQ-002*; grep -rlE 'REQ-00(1|3|4|8)' docs"),
+                bash("grep -rn -B12 'REQ-002' docs --include=*.yaml | grep -E 'id:|REQ-002'; grep -rl REQ-002 docs"),
+                bash("sed -n '/^links/,/^---/p' docs/requirements/REQ-002*; grep -rlE 'REQ-00(1|3|4|8)' docs"),
             ),
             is_read=True,
         ),
@@ -91,7 +91,7 @@ TESTS_TO_RUN: Final = Job(
     scripts={
         "kb": Script((query(ids=["src/ingest.rs"], impact=True, type="test", fields=["title"]),)),
         "memory": Script((search("src/ingest.rs"),), is_read=True),
-        "markdown": Script((shell("grep -A8 'src/ingest.rs' docs/symbols.yaml"),), is_read=True),
+        "markdown": Script((bash("grep -A8 'src/ingest.rs' docs/symbols.yaml"),), is_read=True),
     },
 )
 QUESTION: Final = Job(
@@ -112,8 +112,8 @@ QUESTION: Final = Job(
         "memory": Script((search("personal data"), search("recipient")), is_read=True),
         "markdown": Script(
             (
-                shell("grep -rniE 'personal data|how long|keep|delete|forg[eo]t' docs README.md | head -20"),
-                shell("cat docs/requirements/REQ-007*"),
+                bash("grep -rniE 'personal data|how long|keep|delete|forg[eo]t' docs README.md | head -20"),
+                bash("cat docs/requirements/REQ-007*"),
             ),
             is_read=True,
         ),
@@ -130,8 +130,8 @@ REASON: Final = Job(
         "memory": Script((search("waymark.timeline.of"), opened("ADR-0002"))),
         "markdown": Script(
             (
-                shell("grep -A14 'id: waymark.timeline.of' docs/symbols.yaml"),
-                shell("cat $(grep -l 'ADR-0002' docs/decisions/*.md)"),
+                bash("grep -A14 'id: waymark.timeline.of' docs/symbols.yaml"),
+                bash("cat $(grep -l 'ADR-0002' docs/decisions/*.md)"),
             )
         ),
     },
@@ -154,11 +154,11 @@ SINCE_YESTERDAY: Final = Job(
         ),
         "memory": Script(impossible=_NO_TIMES),
         "markdown": Script(
-            (shell("git log --since=yesterday -p -U0 --format='%h %an %s'"),),
+            (bash("git log --since=yesterday -p -U0 --format='%h %an %s'"),),
             before=(
-                shell("echo '- The depot in Lund has moved' >> NOTES.md"),
-                shell("sed -i 's/^- \\[ \\] TASK-1 \\(.*\\)/- [x] TASK-1 \\1 (done)/' TASKS.md"),
-                shell("git -c user.name=tomas commit -qam 'Lund has moved'"),
+                bash("echo '- The depot in Lund has moved' >> NOTES.md"),
+                bash("sed -i 's/^- \\[ \\] TASK-1 \\(.*\\)/- [x] TASK-1 \\1 (done)/' TASKS.md"),
+                bash("git -c user.name=tomas commit -qam 'Lund has moved'"),
             ),
         ),
     },
@@ -170,7 +170,7 @@ AUTHOR: Final = Job(
     scripts={
         "kb": Script((history("who", id="ADR-0004", field="status"),)),
         "memory": Script(impossible=_NO_TIMES),
-        "markdown": Script((shell("git log --format='%h %an %ad %s' -- docs/decisions/0004*"),)),
+        "markdown": Script((bash("git log --format='%h %an %ad %s' -- docs/decisions/0004*"),)),
     },
 )
 AS_IT_WAS: Final = Job(
@@ -185,10 +185,10 @@ AS_IT_WAS: Final = Job(
         ),
         "memory": Script(impossible="It keeps no earlier values."),
         "markdown": Script(
-            (shell("git show $(git log -1 --before=yesterday --format=%h):docs/decisions/0004-retry.md"),),
+            (bash("git show $(git log -1 --before=yesterday --format=%h):docs/decisions/0004-retry.md"),),
             before=(
-                shell("sed -i 's/three times/for a day/' docs/decisions/0004-retry.md"),
-                shell("git -c user.name=tomas commit -qam 'For a day'"),
+                bash("sed -i 's/three times/for a day/' docs/decisions/0004-retry.md"),
+                bash("git -c user.name=tomas commit -qam 'For a day'"),
             ),
         ),
     },
@@ -207,13 +207,13 @@ RESUME: Final = Job(
         ),
         "memory": Script(impossible="The tasks are found, but nothing says what this session has written."),
         "markdown": Script(
-            (shell("cat TASKS.md; git log --since=1.hour -p --format='%h %s'; git status --short"),),
+            (bash("cat TASKS.md; git log --since=1.hour -p --format='%h %s'; git status --short"),),
             before=(
-                shell(
+                bash(
                     "printf -- '---\\nid: ADR-0005\\nstatus: proposed\\n---\\n# Send a message once\\n'"
                     " > docs/decisions/0005-once.md"
                 ),
-                shell("git add docs && git commit -qm 'Propose to send a message once'"),
+                bash("git add docs && git commit -qm 'Propose to send a message once'"),
             ),
         ),
     },
@@ -227,8 +227,8 @@ GAPS: Final = Job(
         "memory": Script((search("req"),), is_read=True),
         "markdown": Script(
             (
-                shell("for k in SCN- TEST-; do echo without $k:; grep -L $k docs/requirements/*.md; done"),
-                shell(
+                bash("for k in SCN- TEST-; do echo without $k:; grep -L $k docs/requirements/*.md; done"),
+                bash(
                     "for i in $(sed -n 's/^id: //p' docs/requirements/*.md);"
                     " do grep -q $i docs/symbols.yaml || echo no code: $i; done"
                 ),

@@ -10,7 +10,7 @@ import msgspec
 
 from kbcli.prove.job import AGENT, Job, Result, System, Verdict, find_fault
 from kbcli.prove.scene import Scene
-from kbcli.prove.situation import Situation, compact, texts_of
+from kbcli.prove.situation import Situation, compact_json, texts_of
 from kbcore.text.tokens import tokens_of
 
 MEMORY_PROGRAM: Final = "mcp-server-memory"
@@ -63,7 +63,7 @@ class ProveRunner:
         with Situation(self._scene, system, self._memory) as situation:
             listed = situation.connection(AGENT).tools()
         shown = [{"name": one.name, "description": one.description, "inputSchema": one.input_schema} for one in listed]
-        return tokens_of(compact(shown))
+        return tokens_of(compact_json(shown))
 
 
 def find_memory(path: str | None) -> Path | None:

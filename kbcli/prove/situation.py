@@ -35,7 +35,7 @@ class AnsweredCall(msgspec.Struct, frozen=True):
     @property
     def tokens_in(self) -> int:
         """Return the tokens of the call."""
-        return tokens_of(f"{self.tool} {compact(self.arguments)}")
+        return tokens_of(f"{self.tool} {compact_json(self.arguments)}")
 
     @property
     def tokens_out(self) -> int:
@@ -101,7 +101,7 @@ def texts_of(asked: Iterable[AnsweredCall]) -> str:
     return "\n".join(one.text for one in asked)
 
 
-def compact(value: Any) -> str:
+def compact_json(value: Any) -> str:
     """Return JSON without blanks."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kbcli.prove.job import Job, JobStep, Script, shell
+from kbcli.prove.job import Job, JobStep, Script, bash
 from kbcli.prove.reading_jobs import COLLEAGUE, GRAPH, history, opened, query, search, upsert
 
 DECISION: Final = "Retry messages for a day"
@@ -60,13 +60,13 @@ _SUPERSEDE: Final = Job(
         ),
         "markdown": Script(
             (
-                shell(
+                bash(
                     "printf -- '---\\nid: ADR-0005\\nstatus: accepted\\nlinks:\\n  - supersedes: ADR-0004\\n---\\n# "
                     f"{DECISION}\\n' > docs/decisions/0005-retry-a-day.md"
                     " && sed -i 's/^status: .*/status: superseded/' docs/decisions/0004-retry.md"
                 ),
             ),
-            afterwards=(shell("cat docs/decisions/000[45]*"),),
+            afterwards=(bash("cat docs/decisions/000[45]*"),),
         ),
     },
 )
@@ -89,18 +89,16 @@ _UNDO_HOUR: Final = Job(
         "memory": Script(impossible="It keeps neither times, authors nor earlier values."),
         "markdown": Script(
             (
-                shell("git log --since=1.hour --author=Leila --format='%h %s'"),
-                shell(
-                    "git revert --no-edit $(git log --since=1.hour --author=Leila --format=%h) || git status --short"
-                ),
+                bash("git log --since=1.hour --author=Leila --format='%h %s'"),
+                bash("git revert --no-edit $(git log --since=1.hour --author=Leila --format=%h) || git status --short"),
             ),
             before=(
-                shell("echo '- A wrong idea' >> NOTES.md && git commit -qam 'A wrong idea'"),
-                shell("echo '- [ ] TASK-9 Gothenburg is slow' >> TASKS.md && git -c user.name=tomas commit -qam slow"),
-                shell("sed -i 's/^# .*/# Never retry/' docs/decisions/0004-retry.md && git commit -qam 'Never'"),
-                shell("echo 'Follow the wrong idea' > docs/todo.md && git add docs && git commit -qm 'Follow it'"),
+                bash("echo '- A wrong idea' >> NOTES.md && git commit -qam 'A wrong idea'"),
+                bash("echo '- [ ] TASK-9 Gothenburg is slow' >> TASKS.md && git -c user.name=tomas commit -qam slow"),
+                bash("sed -i 's/^# .*/# Never retry/' docs/decisions/0004-retry.md && git commit -qam 'Never'"),
+                bash("echo 'Follow the wrong idea' > docs/todo.md && git add docs && git commit -qm 'Follow it'"),
             ),
-            afterwards=(shell("cat NOTES.md TASKS.md docs/decisions/0004-retry.md docs/todo.md"),),
+            afterwards=(bash("cat NOTES.md TASKS.md docs/decisions/0004-retry.md docs/todo.md"),),
         ),
     },
 )
@@ -114,7 +112,7 @@ _REMEMBER: Final = Job(
             (upsert({"type": "note", "title": _SENTENCE}),), afterwards=(query(text="carrier calls", fields=["title"]),)
         ),
         "memory": Script((_create("carrier-calls", "note", _SENTENCE),), afterwards=(search("carrier answers"),)),
-        "markdown": Script((shell(f"echo '- {_SENTENCE}' >> NOTES.md"),), afterwards=(shell("cat NOTES.md"),)),
+        "markdown": Script((bash(f"echo '- {_SENTENCE}' >> NOTES.md"),), afterwards=(bash("cat NOTES.md"),)),
     },
 )
 _TASKS: Final = Job(
@@ -161,12 +159,12 @@ _TASKS: Final = Job(
         ),
         "markdown": Script(
             (
-                shell(
+                bash(
                     "sed -i -e '1i - [ ] Review the window' -e 's/^- \\[ \\] \\(TASK-1.*\\)/- [x] \\1 (done)/'"
                     " -e '$a - [ ] Design the window\\n- [ ] Code the window' TASKS.md; grep '\\[ \\]' TASKS.md"
                 ),
             ),
-            afterwards=(shell("grep '\\[ \\]' TASKS.md | head -1; grep TASK-1 TASKS.md"),),
+            afterwards=(bash("grep '\\[ \\]' TASKS.md | head -1; grep TASK-1 TASKS.md"),),
         ),
     },
 )
@@ -183,7 +181,7 @@ _RENAME: Final = Job(
         "kb": Script(
             (upsert(rename={"REQ-004": "REQ-104"}, sync=True),),
             afterwards=(
-                shell("grep -rn 'REQ-004' docs --include=*.md --include=*.yaml | grep -v 'former_ids: '"),
+                bash("grep -rn 'REQ-004' docs --include=*.md --include=*.yaml | grep -v 'former_ids: '"),
                 query(ids=["REQ-104"], impact=True, fields=["title"]),
             ),
         ),
@@ -208,10 +206,10 @@ _RENAME: Final = Job(
         ),
         "markdown": Script(
             (
-                shell("grep -rn 'REQ-004' . --exclude-dir=.git"),
-                shell("grep -rl 'REQ-004' . --exclude-dir=.git | xargs sed -i 's/REQ-004/REQ-104/g'"),
+                bash("grep -rn 'REQ-004' . --exclude-dir=.git"),
+                bash("grep -rl 'REQ-004' . --exclude-dir=.git | xargs sed -i 's/REQ-004/REQ-104/g'"),
             ),
-            afterwards=(shell("cat docs/symbols.yaml docs/requirements/REQ-00[45]*"),),
+            afterwards=(bash("cat docs/symbols.yaml docs/requirements/REQ-00[45]*"),),
         ),
     },
 )
@@ -241,14 +239,14 @@ _ADD_TEST: Final = Job(
         ),
         "markdown": Script(
             (
-                shell(
+                bash(
                     "printf -- '---\\nid: TEST-006\\ntitle: a failed delivery is notified\\nstatus: active\\n---\\n'"
                     " > docs/tests/TEST-006-notified.md"
                     " && sed -i 's/^links:/links:\\n  - verified_by: [TEST-006]/' docs/requirements/REQ-004*"
                 ),
-                shell("grep -l 'priority: must' docs/requirements/*.md | xargs grep -L 'TEST-'"),
+                bash("grep -l 'priority: must' docs/requirements/*.md | xargs grep -L 'TEST-'"),
             ),
-            afterwards=(shell("cat docs/tests/TEST-006*; grep -H TEST-006 docs/requirements/*"),),
+            afterwards=(bash("cat docs/tests/TEST-006*; grep -H TEST-006 docs/requirements/*"),),
         ),
     },
 )
@@ -287,14 +285,14 @@ _LOST_UPDATE: Final = Job(
         "memory": Script(impossible="It has no versions: a write cannot depend on what was read."),
         "markdown": Script(
             (
-                shell("cat docs/decisions/0004-retry.md; git status --short"),
-                shell("sed -i 's/^# .*/# changed by a colleague/' docs/decisions/0004-retry.md", COLLEAGUE),
-                shell(
+                bash("cat docs/decisions/0004-retry.md; git status --short"),
+                bash("sed -i 's/^# .*/# changed by a colleague/' docs/decisions/0004-retry.md", COLLEAGUE),
+                bash(
                     "f=docs/decisions/0004-retry.md; git hash-object $f | grep -q $(git rev-parse HEAD:$f)"
                     " && sed -i 's/^status: .*/status: rejected/' $f || echo changed meanwhile"
                 ),
             ),
-            afterwards=(shell("cat docs/decisions/0004-retry.md"),),
+            afterwards=(bash("cat docs/decisions/0004-retry.md"),),
         ),
     },
 )
@@ -331,10 +329,10 @@ _DELETE: Final = Job(
         "memory": Script((search("late scans at night"), _delete_nodes("ADR-0004", "NOTE-1")), afterwards=(GRAPH,)),
         "markdown": Script(
             (
-                shell("grep -rn 'ADR-0004' . --exclude-dir=.git; grep -n 'late scans' NOTES.md"),
-                shell("git rm -q docs/decisions/0004-retry.md && sed -i '/late scans at night/d' NOTES.md"),
+                bash("grep -rn 'ADR-0004' . --exclude-dir=.git; grep -n 'late scans' NOTES.md"),
+                bash("git rm -q docs/decisions/0004-retry.md && sed -i '/late scans at night/d' NOTES.md"),
             ),
-            afterwards=(shell("cat NOTES.md; grep -rn 'ADR-0004' docs; grep -n notify docs/symbols.yaml"),),
+            afterwards=(bash("cat NOTES.md; grep -rn 'ADR-0004' docs; grep -n notify docs/symbols.yaml"),),
         ),
     },
 )

@@ -41,7 +41,7 @@ def coloured(text: str, style: Style) -> str:
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
 
 
-def wanted(env: Mapping[str, str]) -> When:
+def when_coloured(env: Mapping[str, str]) -> When:
     """Return what the environment says about colours.
 
     NO_COLOR forbids them whatever else is set. FORCE_COLOR and CLICOLOR_FORCE want them in pipes as well; CLICOLOR=0

@@ -20,7 +20,7 @@ from kbcore.errors.remedies import for_shell
 from kbcore.text.escaping import json_text
 
 if TYPE_CHECKING:
-    from kbcli.terminal.bar import Bar
+    from kbcli.terminal.progress_bar import Bar
 
 _FLUSH_CHARS: Final = 64 * 1024
 
@@ -42,7 +42,7 @@ class Output:
         self._pending_chars = 0
         self.is_json = False
         self.is_quiet = False
-        self.color: When = colours.wanted(env)
+        self.color: When = colours.when_coloured(env)
         self.is_paged = False
         """Show a long answer in a pager, if standard output is a terminal."""
         self.is_aligned: bool | None = None
@@ -237,7 +237,7 @@ class Output:
         if not _is_terminal(sys.stderr) or self._env.get("TERM") == "dumb":
             yield
             return
-        from kbcli.terminal.bar import Bar
+        from kbcli.terminal.progress_bar import Bar
         from kbcore import progress
         from kbcore.clock import SystemClock
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kbcli.messages.nothing import no_content_message
+from kbcli.messages.empty_results import no_content_message
 from kbcli.terminal import tables
 from kbcore.model.schema import ASPECTS
 from kbcore.query.coverage import By, Counts, CoverageGroup, Requirement, Tally, UnknownFilter

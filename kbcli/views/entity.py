@@ -10,7 +10,7 @@ from kbcli.messages import records
 from kbcli.messages.changes import BARE, SIGNS, element_pairs, field_lines, short_time, value
 from kbcli.terminal import colours
 from kbcli.terminal.tables import pairs
-from kbcli.views.query import proposed_mark
+from kbcli.views.query import mark_of_proposed
 from kbcore.limits import MAX_SEARCHED_CHARS
 from kbcore.model.graph import FORMER_IDS
 from kbcore.query.conflicts import actors
@@ -131,7 +131,7 @@ def _edges(output: Output, key: str, edges: Sequence[EdgeLine]) -> Iterator[str]
 def _row(edge: EdgeLine) -> tuple[str, ...]:
     facts = edge.facts
     name = f"{edge.type}:{edge.kind}" if edge.kind else edge.type or BARE
-    name = f"{name} {proposed_mark(facts)}".rstrip()
+    name = f"{name} {mark_of_proposed(facts)}".rstrip()
     title, status = (edge.other.title, edge.other.status) if edge.other else ("", "")
     status = colours.UNRESOLVED if facts.get("unresolved") else status
     confidence = "" if facts.get("confidence") is None else str(facts["confidence"])

@@ -313,11 +313,11 @@ def ways_on(shown: int, total: int, cursor: str) -> str:
 
 def _status(item: Json) -> str:
     """Return the status of an entity, marked where its file could not be read completely."""
-    marks = [STALE if item.get("stale") else "", proposed_mark(item)]
+    marks = [STALE if item.get("stale") else "", mark_of_proposed(item)]
     return " ".join(filter(None, [item.get("status", ""), *marks]))
 
 
-def proposed_mark(item: Json) -> str:
+def mark_of_proposed(item: Json) -> str:
     """Return the mark of an entity or edge in JSON of which something is only proposed."""
     proposed = item.get("proposed")
     return "" if not proposed else "(proposed)" if proposed is True else "(change proposed)"
@@ -326,7 +326,7 @@ def proposed_mark(item: Json) -> str:
 def edge_row(edge: dict[str, Any]) -> tuple[str, ...]:
     """Return an edge in JSON as a row of a table."""
     name = f"{edge['type']}:{edge['kind']}" if edge.get("kind") else edge["type"]
-    name = f"{name} {proposed_mark(edge)}".rstrip()
+    name = f"{name} {mark_of_proposed(edge)}".rstrip()
     return edge["from"], name, edge["to"], cell_text(edge.get("confidence")), edge["source"]
 
 

@@ -15,6 +15,7 @@ from kbcore.config.user import UserSettings
 from kbcore.errors import InvalidConfig, NotFound, Problem
 from kbcore.model.rule_settings import Suppression
 from kbcore.model.schema import Schema
+from kbcore.query.data_names import nearest_id
 from kbcore.rules import NAMES, ON_DEMAND, CheckReport, Rule, RuleContext, check, check_names, load_rules, look, orphans
 from kbcore.rules import RULES as OWN
 from kbcore.rules.accepted import (
@@ -36,7 +37,6 @@ from kbcore.rules.look_ups import Look
 from kbcore.rules.project import ProjectRule
 from kbcore.rules.rule import BranchFiles, Creations, PrologRules
 from kbcore.storage import files
-from kbcore.store.apply import nearest_id
 from kbcore.store.pool import Machine
 from kbcore.store.settings_files import BASELINE, CONFIG, RULES
 from kbcore.store.workspace import Workspace
@@ -131,11 +131,11 @@ def run_checks(
     if not may_be_unknown:
         check_ids(view, ids)
     tree = tree_of(workspace, branch)
-    idle, made = idle_in(view, idle), creations_of(workspace, branch)
+    idle, made = idle_in(view, idle), creation_lookup(workspace, branch)
     return judge(workspace, view, tree, only=only, ids=ids, is_own=is_own, idle=idle, creations=made)
 
 
-def creations_of(workspace: Workspace, branch: str) -> Creations:
+def creation_lookup(workspace: Workspace, branch: str) -> Creations:
     """Return what looks up the creations of ids of a branch in the changes of its store."""
     return lambda of: workspace.changes(branch).read(lambda index, seq: index.creations(of, seq))
 
@@ -315,7 +315,7 @@ def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:
     there = {row[0] for row in view.rows(_KNOWN, [[present.get(one, one) for one in ids]])} if ids else set()
     gone = [id_ for id_ in ids if present.get(id_, id_) not in there]
     for at, id_ in enumerate(gone):
-        near = nearest_id(view, id_) if at < MAX_GUESSED else ""
+        near = nearest_id(view.rows, id_) if at < MAX_GUESSED else ""
         hint = f"Did you mean {in_quotes(near)}?" if near else "Remove it if the entity was removed for good."
         message = f"A suppression names {in_quotes(id_)}, which does not exist."
         found.append(Problem(f"{workspace.settings_name}/{CONFIG}", IDLE_ID, message, hint))
@@ -383,7 +383,7 @@ def check_ids(view: View, ids: Sequence[str]) -> None:
     problems: list[Problem] = []
     for at, key in enumerate(ids):
         if key not in known:
-            near = nearest_id(view, key) if len(problems) < MAX_GUESSED else ""
+            near = nearest_id(view.rows, key) if len(problems) < MAX_GUESSED else ""
             hint = f"Did you mean {in_quotes(near)}?" if near else ""
             problems.append(Problem(f"$.ids[{at}]", "unknown_id", f"There is no {in_quotes(key)}.", hint))
     if problems:

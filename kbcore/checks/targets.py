@@ -18,10 +18,9 @@ import msgspec
 from kbcore.checks import MAX_GUESSED
 from kbcore.errors import InvalidQuery, NotFound, Problem
 from kbcore.git.revisions import once_added
-from kbcore.query.data_names import PRESENT_PATHS
+from kbcore.query.data_names import PRESENT_PATHS, nearest_id
 from kbcore.query.sql import is_of_files
 from kbcore.rules.registry import CheckReport, is_ok
-from kbcore.store.apply import nearest_id
 from kbcore.store.workspace import Workspace
 from kbcore.sync.paths import normal_paths
 from kbcore.text.escaping import in_quotes
@@ -202,7 +201,7 @@ def files_of_repository(workspace: Workspace, paths: list[str]) -> Collection[st
 
 
 def _unknown(view: View, at: str, name: str, files: Sequence[str], *, may_guess: bool, may_be_ids: bool) -> Problem:
-    near = nearest_id(view, name) if may_guess and may_be_ids else ""
+    near = nearest_id(view.rows, name) if may_guess and may_be_ids else ""
     hint = is_it([near]) if near else is_it(near_ones(name, files)) if may_guess else ""
     if not may_be_ids:
         hint = hint or _NAME_FILES

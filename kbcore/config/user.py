@@ -96,7 +96,7 @@ LIMITS: Final = (
 _KEYS: Final = ("limits", "store")
 
 
-def path_of(env: Mapping[str, str]) -> Path | None:
+def user_settings_path(env: Mapping[str, str]) -> Path | None:
     """Return where the settings of a user are: below XDG_CONFIG_HOME, else ``~/.config``; None where there is no home.
 
     What is not an absolute path is as good as not set: a repository could hold what it names.

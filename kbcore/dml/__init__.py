@@ -11,9 +11,8 @@ from kbcore.dml.budget import Budget
 from kbcore.dml.events import Event
 from kbcore.dml.model import Message, Model, ModelFailed, ToolCall, ToolSpec, Turn, Usage
 from kbcore.dml.openai_model import OpenAIModel, Retries
-from kbcore.dml.policy import Policy
 from kbcore.dml.run import Run, run_dml
-from kbcore.dml.tools import Tool, Toolset
+from kbcore.dml.tools import Policy, Tool, Toolset
 
 __all__ = [
     "Budget",

@@ -13,7 +13,7 @@ from kbcore.errors import Problem
 from kbcore.limits import MAX_PROGRAM_CHARS
 from kbcore.logic.engine import EngineEnded
 from kbcore.logic.engine.terms import string
-from kbcore.logic.nesting import deep_clauses, without
+from kbcore.logic.nesting import deep_clauses, without_clauses
 
 FindErrors = Callable[[str], Awaitable[Sequence[Problem]]]
 """Returns the errors of the text of a program."""
@@ -33,7 +33,7 @@ async def check_program(text: str, file: str, tools: CallerTools, env: Mapping[s
     try:
         async with asyncio.timeout(CHECK_S):
             await engine.start()
-            reply = await engine.ask(f"check({string(without(text, deep))}).\n")
+            reply = await engine.ask(f"check({string(without_clauses(text, deep))}).\n")
     except EngineEnded as ended:
         return failed_check(text, file, "not_checked", ended.reason)
     except TimeoutError:

@@ -21,10 +21,9 @@ from kbcore.dml.findings import sentence
 from kbcore.dml.memory import ROOT
 from kbcore.dml.model import Message, Model
 from kbcore.dml.options import OnInput, Options
-from kbcore.dml.policy import Policy
 from kbcore.dml.program import Program, call_of, load_request, program_of
 from kbcore.dml.requests import Ended, Requests
-from kbcore.dml.tools import Tool, Toolset
+from kbcore.dml.tools import Policy, Tool, Toolset
 from kbcore.dml.values import NotAValue, term_of
 from kbcore.errors import KBError, ModelUnavailable, ProgramFailed, ResourceLimit
 from kbcore.limits import MAX_PROGRAM_VALUE_CHARS

@@ -1,4 +1,6 @@
-"""Tools that a program may call with `exec/2`: a name, a description, a schema of the arguments, and a function.
+"""Tools that a program may call with `exec/2`, and the policy of a run: which of them it may call.
+
+A tool is a name, a description, a schema of the arguments, and a function.
 
 Invariant: a function is called only with arguments that its schema admits.
 """
@@ -9,13 +11,13 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
-from kbcore.dml.policy import Policy
 from kbcore.dml.values import NotAValue, builtins_of
 from kbcore.process.daemon_calls import in_daemon
+from kbcore.text.globs import naming
 from kbcore.text.wording import shortened
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
@@ -90,6 +92,25 @@ class Tool(msgspec.Struct, frozen=True):
             return builtins_of(result)
         except NotAValue as error:
             raise ToolFailed(f"its result is no value of JSON: {error}") from error
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """A list of names with wildcards (`read_*`): those that may be used, or those that may not.
+
+    What ``denied`` names may not be used either way. Names are compared with upper and lower case.
+    """
+
+    mode: Literal["whitelist", "blacklist"]
+    tools: tuple[str, ...] | list[str]
+    denied: tuple[str, ...] | list[str] = ()
+
+    def refusal(self, name: str) -> str:
+        """Return why a tool may not be used, "" where it may."""
+        named = naming(self.tools, name)
+        denied = naming(self.denied, name) or (named if self.mode == "blacklist" else None)
+        if denied:
+            return f"the policy denies `{denied}`"
+        return "" if named or self.mode == "blacklist" else "it is not on the list of allowed tools"
 
 
 class Toolset:

@@ -10,7 +10,7 @@ from kbcore.errors import NotFound, NotSynced
 from kbcore.errors.remedies import kb
 from kbcore.ids import link_id
 from kbcore.model.changeset import parse
-from kbcore.rules.suspect_edges import SuspectEdge, suspect_edges
+from kbcore.rules.edge_confirmation import SuspectEdge, suspect_edges
 from kbcore.store.answers import Outcome
 from kbcore.sync.locate import SYNC_FIRST, unrecorded, unrecorded_words
 from kbcore.text.escaping import in_quotes

@@ -39,7 +39,7 @@ from kbcore.store.answers import Outcome
 from kbcore.store.apply import Reading
 from kbcore.store.history import undo
 from kbcore.store.history.undo import UndoOptions
-from kbcore.store.workspace import Workspace, moved
+from kbcore.store.workspace import Workspace, head_moved
 from kbcore.store.write_request import Author, Planner, Request
 from kbcore.sync.active_extractors import as_defined
 from kbcore.sync.begun_renames import BegunRename, forget_begun
@@ -360,7 +360,7 @@ def _require_current(target: WriteTarget, current: str) -> None:
     if branch == current:
         return
     if target.follows_head:
-        error = moved(branch, current)
+        error = head_moved(branch, current)
         error.remedy = f"Documents are changed on the branch that is checked out. Check out {branch} first."
         raise error
     raise InvalidQuery(

@@ -245,7 +245,7 @@ def _is_word(text: str) -> bool:
 
 
 def _written_list(items: Sequence[str], old: str) -> str:
-    """Return a list on one line: parted by commas where the old one was so, else in brackets."""
+    """Return a list on one line: separated by commas where the old one was so, else in brackets."""
     are_words = all(map(_is_word, items))
     if old and not old.startswith(("[", '"', "'")) and are_words and items:
         return ", ".join(items)

@@ -80,7 +80,7 @@ class Command(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def topic(self) -> str:
-        """Return the topic of help that stands for the command in messages, "" where it is spelled out."""
+        """Return the topic of help that replaces the command in messages, "" where it is spelled out."""
         return next((topic for one in self.args if (topic := HELP_TOPICS.get((self.name, one)))), "")
 
     def shown(self) -> str:

@@ -175,7 +175,7 @@ class Sheet:
         return bool(targets)
 
     def tags(self, key: str, value: Any, line: int) -> None:
-        """State a list of text; one text is parted at its commas."""
+        """State a list of text; one text is split at its commas."""
         if id(value) in self.tree.lossy:
             return
         if type(value) is str:

@@ -8,25 +8,22 @@ branches of a repository the default one is in that graph, or the first.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from glob import escape
 from typing import Any, Final
 
 import msgspec
 
-from kbcore.config.user import UserSettings
 from kbcore.errors import KBError, NotFound, StorageError
 from kbcore.fleet.head import FleetHead
-from kbcore.fleet.local import Answer, OpenedTogether, opened_together
+from kbcore.fleet.local import Answer, opened_together
 from kbcore.fleet.place import Place
-from kbcore.fleet.reading import FleetSelection, UnreadRepository, find
+from kbcore.fleet.reading import Asker, FleetSelection, UnreadRepository, find
 from kbcore.limits import MAX_TRAVERSAL_DEPTH
 from kbcore.model.schema import ASPECTS, CORE, Schema
 from kbcore.query import coverage, subject
 from kbcore.query.impact import PARTS, Impact, impact
 from kbcore.query.walk import path_text
 from kbcore.rules.elsewhere import KnownReferences
-from kbcore.store.pool import Machine
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 from kbcore.view.fleet_sql import BranchParts
@@ -40,14 +37,6 @@ _MOST_GUESSED: Final = 10_000
 """Of so many ids at most the nearest is looked for."""
 _TYPES: Final = "select repo || ':' || id, type from entity where repo || ':' || id in (select unnest($1::varchar[]))"
 _PROPOSED: Final = "select repo || ':' || id from proposed where repo || ':' || id in (select unnest($1::varchar[]))"
-
-
-class Asker(msgspec.Struct, frozen=True):
-    """The asker: the machine, the settings of the user, and the first instant that does not count, "" for now."""
-
-    machine: Machine
-    user: UserSettings
-    before: str = ""
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -89,12 +78,12 @@ def find_elsewhere(place: Place, heads: Sequence[FleetHead], asker: Asker) -> Kn
 
     What cannot be read is ``unread``: where it is asked itself, its own answer says why.
     """
-    with _opened(place, heads, asker, EDGES) as opened:
+    with opened_together(place, heads, asker, EDGES) as opened:
         found = _references(opened.connection.rows)
         schemas = {(one.repo, one.branch): one.schema for one in opened.branches}
     others, unread = _heads_of(place, {repo for one in found for repo in (one.from_repo, one.to_repo)}, heads)
     wanted = sorted({end for one in found for end in (one.start, one.end)})
-    with _opened(place, others, asker, ENTITIES) as opened:
+    with opened_together(place, others, asker, ENTITIES) as opened:
         types = dict(opened.connection.rows(_TYPES, [wanted]))
         proposed = frozenset(row[0] for row in opened.connection.rows(_PROPOSED, [wanted]))
         unread |= {one.repo for one in opened.failures}
@@ -119,7 +108,7 @@ def affected(
     if repo not in {one.repo for one in heads}:
         names = {one.repo for one in heads}
         raise NotFound(f"There is no repository {in_quotes(repo)} in the place.", hint=did_you_mean(repo, names))
-    with _opened(place, _one_branch_each(heads), asker, FACTS, is_graph=True) as opened:
+    with opened_together(place, _one_branch_each(heads), asker, FACTS, is_graph=True) as opened:
         rows, failures = opened.connection.rows, opened.failures
         start = subject.find(rows, f"{repo}:{id_}", None)
         if start is None:
@@ -152,7 +141,7 @@ def find_others(
     ``heads`` are all branches whose edges count.
     """
     heads = _one_branch_each(heads)
-    with _opened(place, heads, asker, EDGES) as opened:
+    with opened_together(place, heads, asker, EDGES) as opened:
         found, failures = _references(opened.connection.rows), opened.failures
     showing = [one for one in found if not one.type or one.type in _SHOWING]
     if not showing:
@@ -160,7 +149,7 @@ def find_others(
     repos = {repo for one in showing for repo in (one.from_repo, one.to_repo)}
     ends = {end for one in showing for end in (one.start, one.end)}
     stating = [one for one in heads if one.repo in repos]
-    with _opened(place, stating, asker, FACTS, is_graph=True) as opened:
+    with opened_together(place, stating, asker, FACTS, is_graph=True) as opened:
         covered, more = coverage.read(opened.connection.rows, None), opened.failures
     whole = {one.id: one.as_json() for one in covered.requirements if one.id in ends}
     branches = {(one.repo, one.branch) for one in heads}
@@ -181,13 +170,6 @@ _REFERENCES: Final = f"select distinct {', '.join(Reference.__struct_fields__)} 
 def _references(rows: Rows) -> list[Reference]:
     """Return the edges across repositories that the branches of a database state."""
     return [Reference(*row) for row in rows(_REFERENCES, [])]
-
-
-def _opened(
-    place: Place, heads: Sequence[FleetHead], asker: Asker, kinds: Collection[str], *, is_graph: bool = False
-) -> AbstractContextManager[OpenedTogether]:
-    who = (asker.machine, asker.user)
-    return opened_together(place, heads, who, before=asker.before, kinds=kinds, is_graph=is_graph)
 
 
 def _meant(one: Reference, types: Mapping[str, str], schema: Schema) -> tuple[str, str]:

@@ -16,9 +16,9 @@ import msgspec
 
 from kbcore import __version__
 from kbcore.fleet import head as heads
-from kbcore.fleet.head import FORMAT, FleetHead, PartFile, check_name
+from kbcore.fleet.head import FACTS_HASH_DIGITS, FORMAT, FleetHead, PartFile, check_name
 from kbcore.fleet.place import MAX_PART_BYTES, Place, read_head
-from kbcore.fleet.settings import SettingsTexts, settings_of
+from kbcore.fleet.settings import SettingsTexts, exported_settings
 from kbcore.fleet.withholding import find_withheld
 from kbcore.git.commands import run_git
 from kbcore.storage import files
@@ -30,7 +30,6 @@ from kbcore.view.view import View
 
 MAX_PARTS: Final = 64
 """The most parts of a branch: with more, everything is written again, so that reading does not grow with refreshes."""
-_DIGITS: Final = 32
 
 
 class ExportRequest(msgspec.Struct, frozen=True):
@@ -76,7 +75,11 @@ def export(workspace: Workspace, branch: str, view: View, place: Place, request:
     check_name("repository", request.repo)
     check_name("branch", request.branch)
     plan = _Plan(
-        view, place, request, lambda judged: find_withheld(workspace, branch, view, judged), settings_of(workspace)
+        view,
+        place,
+        request,
+        lambda judged: find_withheld(workspace, branch, view, judged),
+        exported_settings(workspace),
     )
     if (found := plan.unchanged()) is not None:
         return found
@@ -154,7 +157,7 @@ class _Plan:
                     files.remove_quietly(RealFs(), one.path)
                     written.append(self._write_part(one.kind, one.rows, data))
                 if since and before is not None:
-                    self._hash = f"{int(before.hash, 16) ^ writer.fingerprint(since):0{_DIGITS}x}"
+                    self._hash = f"{int(before.hash, 16) ^ writer.fingerprint(since):0{FACTS_HASH_DIGITS}x}"
             finally:
                 writer.close()
         sha256 = _digest(self._settings)
@@ -212,7 +215,7 @@ class _Plan:
         if not self._hash:
             writer = PartWriter(self._view, self._left_out)
             try:
-                self._hash = f"{writer.fingerprint():0{_DIGITS}x}"
+                self._hash = f"{writer.fingerprint():0{FACTS_HASH_DIGITS}x}"
             finally:
                 writer.close()
         return self._hash
@@ -238,7 +241,7 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def name_of(workspace: Workspace) -> str:
+def usual_repo_name(workspace: Workspace) -> str:
     """Return the usual name of a repository in a fleet: the last two parts of its remote's URL, else its folder.
 
     Raises: ``GitUnusable``.

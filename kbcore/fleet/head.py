@@ -25,7 +25,9 @@ _HASH_DIGITS: Final = 16
 _REPO, _BRANCH = "repo=", "branch="
 _IN_HEADS: Final = re.compile(rf"{HEADS}/{_REPO}[^/]+/{_BRANCH}[^/]+\.json")
 Count = Annotated[int, msgspec.Meta(ge=0)]
-Hex = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+FACTS_HASH_DIGITS: Final = 32
+"""Hex digits of the hash of all facts of a branch."""
+FactsHash = Annotated[str, msgspec.Meta(pattern=f"^[0-9a-f]{{{FACTS_HASH_DIGITS}}}$")]
 
 
 class PartFile(msgspec.Struct, frozen=True):
@@ -54,7 +56,7 @@ class FleetHead(msgspec.Struct, frozen=True, rename={"has_history": "history", "
     seq: Count
     sum: str
     at: str
-    hash: Hex
+    hash: FactsHash
     has_history: bool
     history_from: Count
     listed_from: Count

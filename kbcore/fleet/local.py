@@ -15,7 +15,7 @@ from kbcore.errors import InvalidQuery, KBError
 from kbcore.fleet.asking import Question, answer, kinds_of, seq_before
 from kbcore.fleet.head import FleetHead
 from kbcore.fleet.place import Place
-from kbcore.fleet.reading import UnreadRepository, copied, failure_of, opened, settings_in, shared_database
+from kbcore.fleet.reading import Asker, UnreadRepository, copied, failure_of, opened, settings_in, shared_database
 from kbcore.model.schema import CORE
 from kbcore.storage import files
 from kbcore.storage.fs import RealFs
@@ -65,15 +65,13 @@ def sql(
     heads: Sequence[FleetHead],
     statement: str,
     most_rows: int,
-    *,
-    before: str = "",
-    asked_by: tuple[Machine, UserSettings],
+    asker: Asker,
 ) -> SqlAnswer:
     """Run a statement over the relations of all these branches. A branch that cannot be read is left out.
 
     Raises: ``InvalidQuery`` for a statement that the database refuses.
     """
-    with opened_together(place, heads, asked_by, before=before) as found:
+    with opened_together(place, heads, asker) as found:
         try:
             columns, rows = found.connection.select(statement, most_rows + 1)
         except SqlRefused as error:
@@ -94,29 +92,28 @@ class OpenedTogether(NamedTuple):
 def opened_together(
     place: Place,
     heads: Sequence[FleetHead],
-    asked_by: tuple[Machine, UserSettings],
-    *,
-    before: str = "",
+    asker: Asker,
     kinds: Collection[str] = KINDS,
+    *,
     is_graph: bool = False,
 ) -> Iterator[OpenedTogether]:
-    """Open branches in one database for the length of the block: their parts of these kinds, as of before an instant.
+    """Open branches in one database for the length of the block: their parts of these kinds, as of ``asker.before``.
 
     ``is_graph`` is that of ``open_branches``. Raises: ``ViewDamaged``; what the block raises.
     """
     branches, failures = list[BranchParts](), list[UnreadRepository]()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(database.scratch_folder())
-        shared = stack.enter_context(shared_database(asked_by[1])) if before else None
+        shared = stack.enter_context(shared_database(asker.user)) if asker.before else None
         for number, head in enumerate(progress.track(heads, len(heads), "repositories read", every=1)):
             own = Path(folder) / str(number)
             files.make_directory(RealFs(), own)
             try:
                 at = None
                 if shared:
-                    with opened(place, head, *asked_by, shared, kinds=HISTORY) as member:
-                        at = seq_before(member.view, before)
-                schema = settings_in(place, head, *asked_by).schema if "edge" in kinds else CORE
+                    with opened(place, head, asker.machine, asker.user, shared, kinds=HISTORY) as member:
+                        at = seq_before(member.view, asker.before)
+                schema = settings_in(place, head, asker.machine, asker.user).schema if "edge" in kinds else CORE
                 branches.append(BranchParts(head.repo, head.branch, copied(place, head, own, kinds), at, schema))
             except KBError as error:
                 failures.append(failure_of(head.repo, head.branch, error))

@@ -39,7 +39,7 @@ class MergedCoverage(NamedTuple):
     retired: int
 
 
-def rows_of(answers: Iterable[Answer], *, best_first: bool, limit: int) -> MergedRows:
+def merged_rows(answers: Iterable[Answer], *, best_first: bool, limit: int) -> MergedRows:
     """Return the first rows of queries, each with its repository: in the order of answers, or the best score first.
 
     A score compares entities of one repository: it depends on how often words are there.
@@ -55,7 +55,7 @@ def rows_of(answers: Iterable[Answer], *, best_first: bool, limit: int) -> Merge
     return MergedRows(rows, total)
 
 
-def report_of(answers: Iterable[Answer]) -> MergedReport:
+def merged_report(answers: Iterable[Answer]) -> MergedReport:
     """Return the reports of the rules as one."""
     violations, not_run, branches = list[dict[str, Any]](), list[dict[str, Any]](), 0
     for one in answers:

@@ -27,7 +27,7 @@ from kbcore.fleet.asking import Question
 from kbcore.fleet.head import FleetHead
 from kbcore.fleet.local import Answer, SqlAnswer
 from kbcore.fleet.place import Place
-from kbcore.fleet.reading import UnreadRepository, failure_of
+from kbcore.fleet.reading import Asker, UnreadRepository, failure_of
 from kbcore.limits import FLEET_SHARD, MIB
 from kbcore.storage.fs import RealFs
 from kbcore.store.pool import Machine
@@ -235,7 +235,7 @@ def _run_sql(  # noqa: PLR0917 - what a task takes is in its place
     place: Place, heads: Sequence[FleetHead], statement: str, most_rows: int, before: str, user: UserSettings
 ) -> SqlAnswer | InvalidQuery:
     try:
-        return local.sql(place, heads, statement, most_rows, before=before, asked_by=(_machine(), user))
+        return local.sql(place, heads, statement, most_rows, Asker(_machine(), user, before))
     except InvalidQuery as error:
         return error
 

@@ -126,6 +126,14 @@ class ExportedSettings:
         return bounded(checked_config(settings_of(self._texts.config, f"{KB}/{CONFIG}"), known), self.user.limits)
 
 
+class Asker(msgspec.Struct, frozen=True):
+    """The asker: the machine, the settings of the user, and the first instant that does not count, "" for now."""
+
+    machine: Machine
+    user: UserSettings
+    before: str = ""
+
+
 class Member(msgspec.Struct, frozen=True):
     """A branch of a fleet, opened: its head, its facts, and the settings of its repository."""
 

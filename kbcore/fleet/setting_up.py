@@ -15,7 +15,7 @@ import msgspec
 
 from kbcore.config.fleet import setting_fault
 from kbcore.errors import InvalidQuery, KBError
-from kbcore.fleet.exporting import name_of
+from kbcore.fleet.exporting import usual_repo_name
 from kbcore.fleet.head import check_name
 from kbcore.fleet.place import check_place, place_at
 from kbcore.git.commands import run_git
@@ -85,7 +85,7 @@ def set_up(workspace: Workspace, place: str | None, repo: str | None, start: Pat
     is_url, folder = "://" in used, Path(os.path.normpath(root / used))
     return SetUp(
         used,
-        repo or stated.repo or name_of(workspace),
+        repo or stated.repo or usual_repo_name(workspace),
         written,
         "unknown" if is_url else _readers(folder),
         fault,

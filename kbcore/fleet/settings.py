@@ -23,7 +23,7 @@ class SettingsTexts(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self, order="deterministic")
 
 
-def settings_of(workspace: Workspace) -> SettingsTexts:
+def exported_settings(workspace: Workspace) -> SettingsTexts:
     """Return the settings that are in force in a repository. Raises: ``InvalidConfig``."""
     return SettingsTexts(
         workspace.config_text(), workspace.baseline_text, workspace.texts_in(SCHEMA), workspace.texts_in(RULES)

@@ -7,7 +7,6 @@ so the id never means a place.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -16,11 +15,11 @@ from kbcore.errors import GitUnusable
 from kbcore.git.commands import run_git
 from kbcore.git.files import read_settings
 from kbcore.git.repository import Repository
+from kbcore.ids import REPOSITORY_ID
 
 _KEY: Final = "kb.id"
 _NOT_SET: Final = 5
 """The status of `git config` where what is to be taken out is not there."""
-_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
 def write_id(repo: Repository, env: Mapping[str, str], repository_id: str) -> None:
@@ -57,6 +56,6 @@ class IdCache:
         except GitUnusable:
             # Nothing can be said of this repository; whoever asks git for more gets the error.
             return ""
-        found = stated if _ID.fullmatch(stated) else ""
+        found = stated if REPOSITORY_ID.fullmatch(stated) else ""
         self._known[common_dir] = (mark, found)
         return found

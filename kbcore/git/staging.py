@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from kbcore.errors import InvalidQuery
-from kbcore.git.blobs import FILES, Blob, Tree, entries, write_blob
+from kbcore.git.blobs import FILES, LINK, SUBMODULE, Blob, Tree, entries, write_blob
 from kbcore.git.commands import LONG_TIMEOUT_S, run_git
 from kbcore.git.files import is_true, read_settings
 from kbcore.git.repository import Repository
@@ -79,6 +79,17 @@ def not_checked_out(repo: Repository, env: Mapping[str, str], folder: str) -> se
     asked = ["ls-files", "-t", "-z", "--full-name", "--", f":(top){folder}"]
     listed = run_git(repo, env, asked, timeout_s=LONG_TIMEOUT_S).output.split(b"\0")
     return {path_text(entry[2:]) for entry in listed if entry.startswith(b"S ")}
+
+
+def missing_below(repo: Repository, env: Mapping[str, str], folder: str) -> Tree:
+    """Return the regular files below a folder that the worktree's index has, and that the worktree lacks.
+
+    Not those of ``not_checked_out``. Raises: ``GitUnusable``.
+    """
+    asked = ["ls-files", "--deleted", "--stage", "-z", "--full-name", "--", f":(top,literal){folder}"]
+    answer = run_git(repo, env, asked, timeout_s=LONG_TIMEOUT_S)
+    found = ((path, mode, name) for path, (mode, name, stage) in entries(answer.output) if stage == "0")
+    return {path: Blob(mode, name) for path, mode, name in found if mode in FILES - {LINK, SUBMODULE}}
 
 
 def is_sparse(repo: Repository) -> bool:

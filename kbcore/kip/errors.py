@@ -1,7 +1,7 @@
 """The error codes of KIP, and how a refusal is reported in KIP's own shape. Pure.
 
 There is one tree of errors: what KIP refuses is a ``KipRefused``, whose data holds the KIP code and, once the text is
-at hand, the place.
+known, the place.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class ClauseCache:
     """The clauses of the branches that were read last, for all threads of a process."""
 
     def __init__(self) -> None:
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         self._kept: dict[str, _Kept] = {}
 
     def read(self, view: View, branch: str) -> Clauses:
@@ -87,7 +87,7 @@ class ClauseCache:
             return kept.clauses
         is_known = kept is not None and _continues(view, kept.basis)
         found = _brought_forward(view, kept.clauses if kept and is_known else Clauses(branch, 0))
-        with self._gate:
+        with self._lock:
             self._kept.pop(branch, None)
             self._kept[branch] = _Kept(view.basis, found)
             for other in [*self._kept][:-_KEPT_BRANCHES]:

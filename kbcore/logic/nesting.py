@@ -55,7 +55,7 @@ def _depth(text: str, begin: int, end: int) -> int:
     return deepest
 
 
-def without(text: str, clauses: Sequence[DeepClause]) -> str:
+def without_clauses(text: str, clauses: Sequence[DeepClause]) -> str:
     """Return a text with a comment in place of each of these clauses: all others keep their places and lines."""
     parts, begin = [], 0
     for one in clauses:

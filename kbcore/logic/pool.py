@@ -16,7 +16,7 @@ class ClausePool:
 
     def __init__(self) -> None:
         self._cache = ClauseCache()
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         self._session: SessionClauses | None = None
 
     @property
@@ -29,7 +29,7 @@ class ClausePool:
         settings = workspace.config.logic
         if settings.workspace == "branch":
             return BranchClauses(workspace, branch, author, follows_head=follows_head, cache=self._cache)
-        with self._gate:
+        with self._lock:
             if self._session is None:
                 self._session = SessionClauses(workspace.machine.clock, settings.clauses)
             self._session.most = settings.clauses

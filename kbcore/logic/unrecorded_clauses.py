@@ -29,7 +29,7 @@ class SessionClauses:
     def __init__(self, clock: Clock, most: int) -> None:
         self._clock = clock
         self.most = most
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         self._now = Clauses("", 0)
 
     def read(self, at: int | None = None) -> Clauses:
@@ -51,7 +51,7 @@ class SessionClauses:
         if retry.changeset_id:
             message = "The workspace of this session has no records, and knows no `changeset_id`."
             raise InvalidQuery(message, hint="Leave it out.")
-        with self._gate:
+        with self._lock:
             now = self._now
             asked = plan(now)
             check(now, asked, self.most)

@@ -24,7 +24,7 @@ from kbcore.logic.engine.libraries import NO_LIBRARIES, Libraries
 from kbcore.logic.engine.terms import listed, string
 from kbcore.logic.findings import NEST_LESS, near_predicates, reason, remedy
 from kbcore.logic.loaded_engine import LOAD_LIMIT_S, LoadedEngine, is_library
-from kbcore.logic.nesting import TOO_DEEP, deep_clauses, without
+from kbcore.logic.nesting import TOO_DEEP, deep_clauses, without_clauses
 from kbcore.logic.parsed_clauses import (
     ClauseOutcome,
     ClauseOutcomes,
@@ -89,7 +89,7 @@ class PrologWorkspace:
 
     def __init__(self, env: Mapping[str, str], libraries: Libraries = NO_LIBRARIES) -> None:
         self._env = env
-        self._gate = threading.RLock()
+        self._lock = threading.RLock()
         self._engines: Engines | None = None
         self._engine = LoadedEngine(self._launch, libraries, self.lose_query, self._lost_with_engine)
         self._has_query = False
@@ -106,7 +106,7 @@ class PrologWorkspace:
     @property
     def engines(self) -> Engines:
         """Return the engines of this machine, looked for once."""
-        with self._gate:
+        with self._lock:
             if self._engines is None:
                 self._engines = available(self._env)
             return self._engines
@@ -117,7 +117,7 @@ class PrologWorkspace:
 
         The first ones are named, each with its id and the reason, and all are counted.
         """
-        with self._gate:
+        with self._lock:
             if not self._engine.held_back:
                 return {}
             named = [{"id": key, "message": why} for key, why in islice(self._engine.held_back.items(), MAX_PROBLEMS)]
@@ -125,7 +125,7 @@ class PrologWorkspace:
 
     def close(self) -> None:
         """End the engine."""
-        with self._gate:
+        with self._lock:
             self._engine.drop("")
 
     # Clauses
@@ -135,7 +135,7 @@ class PrologWorkspace:
 
         Raises: ``PrologUnavailable``; ``PrologFailed``; as ``ClauseStore.change``.
         """
-        with self._gate:
+        with self._lock:
             items = self._items(source, texts, "checked")
             added = [new_clause(one) for one in items if not one.error]
             retry = RetryKey(changeset_id, {"operation": "assert", "clauses": [*texts]})
@@ -154,7 +154,7 @@ class PrologWorkspace:
 
         Raises: as ``assert_clauses``.
         """
-        with self._gate:
+        with self._lock:
             items = self._items(source, texts, "unchecked")
             keys = self._other_keys(source, items)
             matched: list[Clause | None] = []
@@ -200,7 +200,7 @@ class PrologWorkspace:
 
         Raises: as ``assert_clauses``; ``PrologFailed`` of the kind ``already_imported``.
         """
-        with self._gate:
+        with self._lock:
             taken, errors = self.clauses_of_file(source, file, text)
             mark = NewClause(text="", key=digest_of_text(text), kind="import", name="", file=file)
 
@@ -241,13 +241,13 @@ class PrologWorkspace:
 
     def parse(self, source: BranchSource, text: str, checks: Checks) -> list[ParsedClause]:
         """Return the clauses or goals of a text, in their order. Raises: as ``clauses_of_file``."""
-        with self._gate:
+        with self._lock:
             [items] = self._parsed(source, [text], checks)
             return items
 
     def known_names(self, source: BranchSource) -> list[str]:
         """Return all predicates that a goal may call, as ``name/arity``. Raises: as ``clauses_of_file``."""
-        with self._gate:
+        with self._lock:
             known = self._known(source)
             return sorted({*known["own"], *known["others"]})
 
@@ -262,7 +262,7 @@ class PrologWorkspace:
         Raises: ``PrologUnavailable``; ``PrologFailed`` for a text that is no query, or one that is refused: no query is
         open then.
         """
-        with self._gate:
+        with self._lock:
             self.close_query(_REFUSED)  # by a request of its own: its cleanup has not the time of this query
             self._is_done = False
             if len(text) > MAX_CLAUSE_CHARS:
@@ -277,7 +277,7 @@ class PrologWorkspace:
         Raises: ``PrologUnavailable``; ``PrologFailed``: no query is open, it was lost, or it ended by an error, after
         which it is closed.
         """
-        with self._gate:
+        with self._lock:
             if not (self._has_query or self._lost):
                 hint = "Start one with query_start."
                 raise PrologFailed(self._without_query, hint=hint, data={"kind": "no_active_session"})
@@ -305,7 +305,7 @@ class PrologWorkspace:
 
     def close_query(self, because: str = "") -> bool:
         """Close the open query; tell whether there was one. ``because`` says why none is open then."""
-        with self._gate:
+        with self._lock:
             had, self._has_query, self._lost = self._has_query or bool(self._lost), False, ""
             self._without_query = because or _NONE_OPEN
             if had and (process := self._engine.process) is not None:
@@ -319,7 +319,7 @@ class PrologWorkspace:
 
     def lose_query(self, why: str) -> None:
         """Close the open query, and say why when its next answer is asked for."""
-        with self._gate:
+        with self._lock:
             if self._has_query:
                 self.close_query()
                 self._lost = why
@@ -374,7 +374,7 @@ class PrologWorkspace:
 
     def _parsed(self, source: BranchSource, texts: Sequence[str], checks: Checks) -> list[list[ParsedClause]]:
         deep = [deep_clauses(text) for text in texts]
-        readable = (string(without(text, clauses)) for text, clauses in zip(texts, deep, strict=True))
+        readable = (string(without_clauses(text, clauses)) for text, clauses in zip(texts, deep, strict=True))
         reply = self._request(source, f"parse({listed(readable)}, {checks}).\n", limit_s=LOAD_LIMIT_S)
         found = [
             [(one.start, ParsedClause(text[one.start : one.end], one.line, error=TOO_DEEP)) for one in clauses]

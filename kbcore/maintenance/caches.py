@@ -32,7 +32,7 @@ def cache_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]
         return
     with files.explained(folder, "list", reading=True):
         names = sorted(fs.listdir(folder))
-    yield from witnesses(workspace, branch)
+    yield from views_set_aside(workspace, branch)
     unfinished = [name for name in names if name.startswith(UNFINISHED)]
     if unfinished:
         message = f"{pluralize(len(unfinished), 'unfinished view')} of processes that ended early."
@@ -46,7 +46,7 @@ def cache_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]
         yield from _claims(workspace, branch)
 
 
-def witnesses(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
+def views_set_aside(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     """Find the views that were set aside because they know of what the store of a branch does not have."""
     for kept in CacheFiles(workspace.machine.fs, workspace.folders.cache_of(branch)).kept():
         path = str(kept.path)

@@ -53,7 +53,7 @@ from kbcore.storage.head import Head
 from kbcore.storage.loss import NOT_WRITTEN, Loss
 from kbcore.storage.trashed import ASIDE
 from kbcore.storage.verify import Proof, Stats
-from kbcore.store import branches, kb_folder, unread
+from kbcore.store import branches, kb_folder, unread_stores
 from kbcore.store.branches import lost, origins, trash
 from kbcore.store.folders import BRANCHES
 from kbcore.store.kb_folder import KB
@@ -440,7 +440,7 @@ def _lost(workspace: Workspace) -> Iterator[DoctorFinding]:
 
 def _beside(workspace: Workspace) -> Iterator[DoctorFinding]:
     """Find what lies in the worktree where an older KB had its stores, and is not read."""
-    for one in unread.find_unread(workspace.folders, asks_git=True):
+    for one in unread_stores.find_unread(workspace.folders, asks_git=True):
         check = "git" if one.code == "store_tracked" else "stores"
         yield DoctorFinding(check, one.severity, one.code, one.message, one.remedy, file=one.path)
 

@@ -17,7 +17,7 @@ import msgspec
 from kbcore import progress
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Unavailable, ViewDamaged
 from kbcore.errors.remedies import shell
-from kbcore.maintenance.caches import witnesses
+from kbcore.maintenance.caches import views_set_aside
 from kbcore.maintenance.findings import DoctorFinding, Severity, as_json, is_sound, of_error, of_proof, way_out
 from kbcore.model import canonical, record
 from kbcore.model.record import Redaction
@@ -124,7 +124,7 @@ def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False)
         if good_seq == head.seq:
             _check_redactions(proof, head)
         if with_view:
-            proof.findings += witnesses(workspace, branch)
+            proof.findings += views_set_aside(workspace, branch)
             _check_view(proof, head, good_seq)
     return Verified(
         branch=branch,

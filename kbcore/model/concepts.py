@@ -247,7 +247,7 @@ def extended(schema: Schema, definitions: Iterable[Concept] = ()) -> Schema:
             entities.setdefault(one.name, EntityType(one.name, description, ("title",), "active", origin=ORIGIN))
         elif one.type == PREDICATE:
             acyclic = one.attributes.get("acyclic") is True
-            # What speaks of something is not affected when that changes.
+            # What mentions something is not affected when that changes.
             impact: Impact = "none" if one.name == MENTIONS else "from"
             ends = (ANY, LINK)
             edges.setdefault(

@@ -29,7 +29,7 @@ _MARKDOWN: Final = "markdown/"
 
 
 def content_of(node: Node) -> bytes:
-    """Return what an entity says, as the SQL of ``rules/suspect_edges.py`` does: the same for the same content."""
+    """Return what an entity says, as the SQL of ``rules/edge_confirmation.py`` does: the same for the same content."""
     passing = PASSING
     if node.is_of_code:
         passing = _NOT_OF_SYMBOLS if node.type == SYMBOL else _NOT_OF_TESTS
@@ -44,7 +44,7 @@ def content_of(node: Node) -> bytes:
     return _encode(fields)
 
 
-def code_of(node: Node) -> tuple[object, ...] | None:
+def code_digests(node: Node) -> tuple[object, ...] | None:
     """Return the digests of the code of a symbol that its source file states; None for anything else."""
     if not node.is_of_code or node.type != SYMBOL:
         return None

@@ -6,7 +6,7 @@ from kbcore.model.graph import Node
 from kbcore.model.schema import NOT_APPLICABLE
 
 
-def reason(column: str, aspect: str) -> str:
+def reason_sql(column: str, aspect: str) -> str:
     """Return the SQL for the reason that attributes give for an aspect, null where they give none.
 
     ``aspect`` is one of the schema's own words, so it is part of the statement.

@@ -78,10 +78,10 @@ def schema_yaml(entities: Iterable[EntityType], edges: Iterable[EdgeType]) -> st
     """Return definitions as YAML in the format of ``.kb/schema``."""
     lines = ["entities:"]
     for entity in entities:
-        lines += [f"  {entity.name}:", *_members(_written(entity_json(entity)), "    ")]
+        lines += [f"  {entity.name}:", *_members(_written(entity_type_json(entity)), "    ")]
     lines.append("edges:")
     for edge in edges:
-        lines += [f"  {edge.name}:", *_members(_written(edge_json(edge)), "    ")]
+        lines += [f"  {edge.name}:", *_members(_written(edge_type_json(edge)), "    ")]
     return "\n".join(lines) + "\n"
 
 
@@ -91,12 +91,12 @@ def schema_json(schema: Schema) -> dict[str, Any]:
     Every key is always there; ``origin`` is the file that defines the type, or ``core``.
     """
     return {
-        "entities": {entity.name: entity_json(entity) for entity in _ordered(schema.entities, CORE.entities)},
-        "edges": {edge.name: edge_json(edge) for edge in _ordered(schema.edges, CORE.edges)},
+        "entities": {entity.name: entity_type_json(entity) for entity in _ordered(schema.entities, CORE.entities)},
+        "edges": {edge.name: edge_type_json(edge) for edge in _ordered(schema.edges, CORE.edges)},
     }
 
 
-def entity_json(entity: EntityType) -> dict[str, Any]:
+def entity_type_json(entity: EntityType) -> dict[str, Any]:
     """Return one entity type as JSON."""
     return {
         "description": entity.description,
@@ -108,7 +108,7 @@ def entity_json(entity: EntityType) -> dict[str, Any]:
     }
 
 
-def edge_json(edge: EdgeType) -> dict[str, Any]:
+def edge_type_json(edge: EdgeType) -> dict[str, Any]:
     """Return one edge type as JSON."""
     return {
         "description": edge.description,

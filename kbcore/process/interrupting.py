@@ -113,38 +113,38 @@ class _Alarm:
 
     def reset(self) -> None:
         """Begin again in a process that was forked: the thread is not there."""
-        self._gate = threading.Condition(threading.Lock())
+        self._lock = threading.Condition(threading.Lock())
         self._steps: set[RunningStep] = set()
         self._wakes_s = math.inf
         self._thread: threading.Thread | None = None
 
     def begin(self, step: RunningStep) -> None:
         """Note a step. The thread is only woken where it would sleep for longer than the step may take."""
-        with self._gate:
+        with self._lock:
             self._steps.add(step)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="kb-alarm", daemon=True)
                 self._thread.start()
             if step.end_s < self._wakes_s:
                 self._wakes_s = step.end_s
-                self._gate.notify()
+                self._lock.notify()
 
     def end(self, step: RunningStep) -> None:
         """Forget a step: it is not interrupted from here on."""
-        with self._gate:
+        with self._lock:
             self._steps.discard(step)
 
     def look(self) -> None:
         """Interrupt at once what is due by now."""
-        with self._gate:
+        with self._lock:
             self._wakes_s = 0.0
-            self._gate.notify()
+            self._lock.notify()
 
     def _run(self) -> None:
-        with self._gate:
+        with self._lock:
             while True:
                 wait_s = self._interrupt_due(_now_s())
-                self._gate.wait(wait_s)
+                self._lock.wait(wait_s)
 
     def _interrupt_due(self, now_s: float) -> float | None:
         """Interrupt what is due, and return how long nothing else will be; keeps hold of no step while it waits."""

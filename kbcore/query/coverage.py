@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore import limits
-from kbcore.model.not_applicable import reason
+from kbcore.model.not_applicable import reason_sql
 from kbcore.model.proposals import ANY, OF_LINK, of_node
 from kbcore.model.schema import ASPECTS
 from kbcore.model.statuses import RETIRED, has_status
@@ -303,7 +303,7 @@ def _judged(
     ]
     states = [
         f"case when n.id in (select id from {aspect}_shown) then 'yes' "  # noqa: S608 - fixed names
-        f"when {reason('n.attributes', aspect)} is not null then 'not_applicable' else 'no' end as {aspect}"
+        f"when {reason_sql('n.attributes', aspect)} is not null then 'not_applicable' else 'no' end as {aspect}"
         for aspect in aspects
     ]
     is_failing = "false"
@@ -355,7 +355,7 @@ def _read(
     select = (
         "select n.id, coalesce(n.title, ''), coalesce(n.status, ''), coalesce(n.priority, ''), n.tags, "  # noqa: S608
         f"{', '.join(f'{name}.ids' for name in ASPECTS)}, {', '.join(f'{name}.others' for name in ASPECTS)}, "
-        f"{', '.join(reason('n.attributes', name) for name in ASPECTS)}, {of_node('n')}, "
+        f"{', '.join(reason_sql('n.attributes', name) for name in ASPECTS)}, {of_node('n')}, "
         f"{has_status('n.status', RETIRED)} "
         f"from {statement.node} n {joins} where {' and '.join(conditions)} "
         "order by n.id"

@@ -65,7 +65,7 @@ def mermaid(section: Section, start: str = "", notes: Sequence[str] = ()) -> str
     for type_ in _types(section.nodes):
         look = _LOOKS.get(type_, _OTHER)
         lines.append(f"  classDef {_class_name(type_)} fill:{look.fill},stroke:{look.stroke},color:#111827")
-    retired = [names[node.id] for node in section.nodes if is_retired(node)]
+    retired = [names[node.id] for node in section.nodes if is_out_of_service(node)]
     lines += [f"  style {name} stroke-dasharray:5 5" for name in retired]
     lines += [f"  style {names[start]} stroke-width:4px"] if start in names else []
     return "\n".join(lines) + "\n"
@@ -77,7 +77,7 @@ def dot(section: Section, start: str = "", notes: Sequence[str] = ()) -> str:
     lines += ["  rankdir=LR;", '  node [style=filled, fontname="sans-serif"];', '  edge [fontname="sans-serif"];']
     for node in section.nodes:
         look = _LOOKS.get(node.type, _OTHER)
-        style = ', style="filled,dashed"' if is_retired(node) else ""
+        style = ', style="filled,dashed"' if is_out_of_service(node) else ""
         width = ", penwidth=3" if node.id == start else ""
         label = "\\n".join(_dot_text(line) for line in _label(node))
         lines.append(
@@ -139,7 +139,7 @@ def _class_name(type_: str) -> str:
     return f"kb_{type_ or 'other'}"
 
 
-def is_retired(node: Subject) -> bool:
+def is_out_of_service(node: Subject) -> bool:
     """Return whether the status of an entity takes it out of service."""
     word = _WORD.search(node.status.lower())
     return word is not None and word[0] in RETIRED

@@ -14,7 +14,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
-from kbcore.model.not_applicable import reason
+from kbcore.model.not_applicable import reason_sql
 from kbcore.model.proposals import of_link, of_node
 from kbcore.model.schema import Schema
 from kbcore.model.statuses import RETIRED, has_status
@@ -183,7 +183,7 @@ def _reason(wanted: MatrixRequest) -> str:
     aspect = next((name for name, step in ASPECT_STEPS.items() if (step,) == wanted.steps), None)
     if aspect is None or wanted.rows.type != REQUIREMENT:
         return "null::varchar"
-    return reason("n.attributes", aspect)
+    return reason_sql("n.attributes", aspect)
 
 
 def _ends(statement: WalkStatement, wanted: MatrixRequest) -> str:

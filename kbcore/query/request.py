@@ -13,7 +13,7 @@ import msgspec
 from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.errors.remedies import kb
-from kbcore.ids import is_link_id
+from kbcore.ids import is_link_id, worktree_path
 from kbcore.model.concepts import TYPE, how_to_add
 from kbcore.model.graph import OBJECT_FIELDS, OTHER_NAMES
 from kbcore.model.schema import HIDDEN, Schema, is_hidden_id
@@ -21,7 +21,7 @@ from kbcore.model.values import text_problem
 from kbcore.query.conditions import ALLOWED, AnyOf, Condition
 from kbcore.query.data_names import NO_FILES, DataNames, OwnedFiles
 from kbcore.query.keys import EDGE, MEMBERS, Key, KeyKind, field_names, field_of, is_path_key, key_names, key_of
-from kbcore.query.where_values import is_relative_time, number_of, path_of, span_of
+from kbcore.query.where_values import is_relative_time, number_of, span_of
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import glob_fault
 from kbcore.text.suggest import did_you_mean, is_it, near_ones, nearest
@@ -150,14 +150,14 @@ def check(
     def below(one: Condition) -> Condition:
         if one.operator not in {"=", "!="} or not is_path_key(one.key, is_edge=query.is_edge) or not one.value:
             return one
-        path = path_of(one.value, root, start)
+        path = worktree_path(one.value, root, start)
         if start and not one.value.startswith(("./", "../")) and not (known and known.is_path(path)):
-            path = path_of(one.value, root)
+            path = worktree_path(one.value, root)
         return msgspec.structs.replace(one, value=path)
 
     return msgspec.structs.replace(
         query,
-        paths=known.paths_like([path_of(one, root, start) for one in query.path]) if known and query.path else (),
+        paths=known.paths_like([worktree_path(one, root, start) for one in query.path]) if known and query.path else (),
         owned=known.owned_files() if known and query.names_owner else NO_FILES,
         ids=tuple(dict.fromkeys(query.ids)),
         where=tuple(

@@ -15,7 +15,7 @@ import msgspec
 
 from kbcore.errors import InvalidQuery
 from kbcore.model.graph import PROPOSED
-from kbcore.query.diagram import is_retired, name_of
+from kbcore.query.diagram import is_out_of_service, name_of
 from kbcore.query.section import Arrow, Section
 from kbcore.query.subject import Subject
 from kbcore.text.escaping import escape_controls
@@ -122,7 +122,7 @@ def _laid_out(section: Section) -> tuple[list[_Box], list[list[tuple[float, floa
 def _legend_lines(section: Section) -> list[str]:
     """Return what the two kinds of broken lines of a picture mean, as far as it has them."""
     has_proposed = any(one.proposed for one in section.nodes) or any(one.is_proposed for one in section.arrows)
-    has_retired = any(map(is_retired, section.nodes))
+    has_retired = any(map(is_out_of_service, section.nodes))
     return [*(["dotted: proposed"] if has_proposed else ()), *(["dashed: retired"] if has_retired else ())]
 
 
@@ -135,7 +135,7 @@ def _sized(node: Subject) -> _Box:
 
 def _node(box: _Box, href: Href | None, *, is_start: bool) -> str:
     left, top = box.x - box.width / 2, box.y - _HEIGHT_PX / 2
-    kinds = (("start", is_start), ("retired", is_retired(box.node)), (PROPOSED, box.node.proposed))
+    kinds = (("start", is_start), ("retired", is_out_of_service(box.node)), (PROPOSED, box.node.proposed))
     words = [word for word, holds in kinds if holds]
     first = box.y - (len(box.lines) - 1) * _LINE_PX / 2 + 4
     texts = "".join(

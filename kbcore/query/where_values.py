@@ -9,13 +9,13 @@ the present time and the zone of the person who asks reads words such as ``yeste
 from __future__ import annotations
 
 import datetime as dt
-import posixpath
 import re
 from decimal import Decimal
 from typing import Final
 
 import msgspec
 
+from kbcore.clock import text_of
 from kbcore.model.values import normal_time
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?")
@@ -67,15 +67,4 @@ def span_of(text: str) -> tuple[str, str] | None:
         end = dt.datetime.fromisoformat(begin) + length
     except OverflowError:
         return begin, "99999"
-    return begin, end.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
-
-
-def path_of(text: str, root: str, start: str = "") -> str:
-    """Return a path as files are known by it: from the top of the worktree ``root``, without ``.`` and ``..``.
-
-    A relative one is taken from ``start``, a folder from that top. What leads out of the worktree stays as it is.
-    """
-    path = text.removeprefix(f"{root.rstrip('/')}/") if root else text
-    path = posixpath.join(start, path) if path == text else path
-    plain = posixpath.normpath(path) if "/" in path else path
-    return text if plain.startswith(("/", "../")) or plain in {".", ".."} else plain
+    return begin, text_of(end)

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from kbcore.model.graph import Node
 from kbcore.model.statuses import RETIRED, has_status
-from kbcore.rules.look_ups import Look, is_retired, text_of
-from kbcore.rules.rule import Finding, Rule, RuleContext, in_files, listed
+from kbcore.rules.look_ups import Look, is_retired, text_in
+from kbcore.rules.rule import Finding, Rule, RuleContext, in_brackets, listed
 from kbcore.text.escaping import in_quotes
-from kbcore.view.likeness import SAME_TITLES, TITLE_KEY, folded_words, title_key
+from kbcore.view.likeness import SAME_TITLES, TITLE_KEY, title_key, words_sql
 from kbcore.view.tables import IS_OF_CODE_OR_INDEX
 
-_FOLDED: Final = folded_words("title")
+_FOLDED: Final = words_sql("title")
 _KEY: Final = TITLE_KEY
 """The title to compare: equal ones are rare, so only few are looked at closely."""
 _COUNTS: Final = f"trim(title) <> '' and not {has_status('status', RETIRED)} and not {IS_OF_CODE_OR_INDEX}"
@@ -53,7 +53,12 @@ def _look(look: Look) -> list[Finding]:
             groups[title_key(node)].append(node)
     alike = [each for each in groups.values() if len(each) > 1]
     return _findings(
-        (each[0].type, [one.id for one in each], [one.path for one in each], min(text_of(one, "title") for one in each))
+        (
+            each[0].type,
+            [one.id for one in each],
+            [one.path for one in each],
+            min(text_in(one, "title") for one in each),
+        )
         for each in alike
     )
 
@@ -63,7 +68,7 @@ def _findings(groups: Iterable[tuple[Any, ...]]) -> list[Finding]:
     for type_, ids, paths, title in (part for group in groups for part in _parts(*group)):
         message = f"{listed(ids)} are of type {type_} and have one title, {in_quotes(title)}."
         files = sorted({path for path in paths if path})
-        hint = f"Merge them if they mean the same, or say in the title how they differ{in_files(files)}."
+        hint = f"Merge them if they mean the same, or say in the title how they differ{in_brackets(files)}."
         found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids), field="title", values=tuple(ids[1:])))
     return found
 

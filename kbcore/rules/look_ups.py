@@ -14,8 +14,8 @@ from kbcore.model.graph import Link, Node, SyncedFile
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, ElementChange
 from kbcore.model.statuses import RETIRED, is_status
+from kbcore.rules.edge_confirmation import SuspectEdge
 from kbcore.rules.elsewhere import KnownReferences
-from kbcore.rules.suspect_edges import SuspectEdge
 from kbcore.view.tables import Likeness, files_of, needs_no_end
 
 COLUMNS: Final = ("id", "type", "kind", "from_id", "to_id", "files", "is_resolved", "version")
@@ -92,7 +92,7 @@ class Look(msgspec.Struct, frozen=True):
 
     def nodes_with(self, *fields: str) -> set[str]:
         """Return the ids of the nodes that came, went, or have another value in one of these fields."""
-        return {one.key for one in self.changes.nodes if is_turned(one, fields)}
+        return {one.key for one in self.changes.nodes if is_changed_in(one, fields)}
 
     def links_of(self, *types: str) -> list[Link]:
         """Return the changed links of these types, of any where none is named, as they are on one side."""
@@ -100,7 +100,7 @@ class Look(msgspec.Struct, frozen=True):
         return [link for link in ends if link is not None and (not types or link.type in types)]
 
 
-def is_turned(change: ElementChange[Node], fields: Iterable[str]) -> bool:
+def is_changed_in(change: ElementChange[Node], fields: Iterable[str]) -> bool:
     """Return whether a node came, went, or has another value in one of these fields."""
     before, after = change.before, change.after
     if before is None or after is None:
@@ -108,7 +108,7 @@ def is_turned(change: ElementChange[Node], fields: Iterable[str]) -> bool:
     return any(before.fields.get(name) != after.fields.get(name) for name in fields) or before.path != after.path
 
 
-def text_of(node: Node, field: str) -> str:
+def text_in(node: Node, field: str) -> str:
     """Return the value of a field of text, "" where there is none."""
     value = node.fields.get(field)
     return value if isinstance(value, str) else ""
@@ -116,4 +116,4 @@ def text_of(node: Node, field: str) -> str:
 
 def is_retired(node: Node) -> bool:
     """Return whether a node asks for nothing any more."""
-    return is_status(text_of(node, "status"), RETIRED)
+    return is_status(text_in(node, "status"), RETIRED)

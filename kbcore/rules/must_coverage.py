@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kbcore.errors.remedies import kb
-from kbcore.model.not_applicable import reason, reason_in
+from kbcore.model.not_applicable import reason_in, reason_sql
 from kbcore.model.schema import NOT_APPLICABLE
 from kbcore.model.statuses import RETIRED, has_status
-from kbcore.rules.look_ups import Look, is_retired, text_of
+from kbcore.rules.look_ups import Look, is_retired, text_in
 from kbcore.rules.rule import Finding, Rule, RuleContext
 
 _NEEDED: Final = (("specified_by", "scenario", "specified"), ("verified_by", "test", "verified"))
@@ -22,7 +22,7 @@ where not is_resolved and type in ({", ".join(f"'{edge}'" for edge, _, _ in _NEE
 def _is_covered(edge: str, aspect: str) -> str:
     """Return the SQL condition that a requirement has such an edge, or says why it needs none."""
     has_it = f"exists (select 1 from link l where l.is_resolved and l.type = '{edge}' and l.from_id = n.id)"  # noqa: S608 - constants
-    return f"{has_it} or {reason('n.attributes', aspect)} is not null"
+    return f"{has_it} or {reason_sql('n.attributes', aspect)} is not null"
 
 
 _SQL: Final = f"""
@@ -52,7 +52,7 @@ def _look(look: Look) -> list[Finding]:
     needing = [
         node
         for node in look.side.nodes(ids).values()
-        if node.type == "req" and text_of(node, "priority").lower() == "must" and not is_retired(node)
+        if node.type == "req" and text_in(node, "priority").lower() == "must" and not is_retired(node)
     ]
     if not needing:
         return []

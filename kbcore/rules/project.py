@@ -14,7 +14,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery
-from kbcore.rules.rule import Confined, Finding, Rule, RuleContext, Severity, in_order
+from kbcore.rules.rule import Finding, Rule, RuleContext, Severity, SqlSandbox, numeric_order
 from kbcore.rules.sql_check import SqlFault, SqlReads, look_at, without_end
 from kbcore.text.escaping import in_quotes
 from kbcore.view.relations import SqlRefused
@@ -135,7 +135,7 @@ def _run(rule: ProjectRule, context: RuleContext) -> list[Finding]:
         finding(rule, id_ or "", (message or "").strip(), value, paths.get(id_) or "") for id_, message, value in found
     ]
     # The rows of a statement have no order of their own.
-    return sorted(findings, key=lambda one: in_order(one.message))
+    return sorted(findings, key=lambda one: numeric_order(one.message))
 
 
 def finding(
@@ -150,7 +150,7 @@ def finding(
     return Finding(id_, said, remedy, source, values=values, is_minor=is_minor, names_id=names_id)
 
 
-def _reads(sandbox: Confined, rule: ProjectRule) -> SqlReads:
+def _reads(sandbox: SqlSandbox, rule: ProjectRule) -> SqlReads:
     """Return what the SQL of a rule reads. Raises: ``InvalidQuery`` unless it is one SELECT over the relations."""
     if len(rule.sql) > limits.MAX_TEXT_BYTES:
         raise _error(rule.place, 1, f"the SQL is longer than {limits.MAX_TEXT_BYTES} characters")

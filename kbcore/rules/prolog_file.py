@@ -15,7 +15,7 @@ from typing import Final
 
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.rules.project import NO_RULE_ID, RULE_ID_HINT, ProjectRule, TextPlace, finding, is_rule_id
-from kbcore.rules.rule import Finding, PrologFile, RuleContext, Severity, in_order
+from kbcore.rules.rule import Finding, PrologFile, RuleContext, Severity, numeric_order
 from kbcore.text.escaping import in_quotes
 from kbcore.text.prolog_tokens import block_comments, without_script_line
 
@@ -108,7 +108,7 @@ def _run(rule: ProjectRule, file: PrologFile, context: RuleContext) -> list[Find
         for one in violations
     ]
     # The answers of a goal have an order of their own, which the order of facts decides.
-    return sorted(found, key=lambda one: in_order(one.message))
+    return sorted(found, key=lambda one: numeric_order(one.message))
 
 
 def _said_of(ids: Sequence[str]) -> str:

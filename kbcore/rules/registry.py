@@ -40,7 +40,7 @@ from kbcore.rules import (
     unresolved_reference,
 )
 from kbcore.rules.look_ups import Look
-from kbcore.rules.rule import Finding, NotApplicable, OtherSide, Rule, RuleContext, Severity, in_order
+from kbcore.rules.rule import Finding, NotApplicable, OtherSide, Rule, RuleContext, Severity, numeric_order
 from kbcore.secrets import mask_fields, masked
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
@@ -283,7 +283,7 @@ def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Fin
 
 def place_of(one: Finding | Violation) -> tuple[Any, ...]:
     """Return by what the findings of a rule are sorted."""
-    return one.id, one.line, one.code, one.field, tuple(map(in_order, one.values)), one.source
+    return one.id, one.line, one.code, one.field, tuple(map(numeric_order, one.values)), one.source
 
 
 def _run_rule(rule: Rule, severity: Severity, find: Callable[[], list[Finding]]) -> tuple[list[Finding], RuleRun]:

@@ -31,7 +31,7 @@ _DIGITS: Final = re.compile(r"\d+")
 _WIDEST: Final = 20
 
 
-class Confined(Protocol):
+class SqlSandbox(Protocol):
     """A place for SQL that is not KB's own: it reaches the tables that are named, and nothing else."""
 
     def rows(
@@ -101,7 +101,7 @@ class RuleContext(msgspec.Struct, frozen=True):
     rows: Rows
     schema: Schema
     ids: frozenset[str] | None = None
-    sandbox: Confined | None = None
+    sandbox: SqlSandbox | None = None
     tree: BranchFiles | None = None
     around: Rows | None = None
     prolog: PrologRules | None = None
@@ -188,12 +188,12 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def in_files(files: Sequence[str]) -> str:
+def in_brackets(files: Sequence[str]) -> str:
     """Return the first few files of a remedy in brackets, with a space in front; nothing without any."""
     return f" ({some_of(files, _FILES_SHOWN)})" if files else ""
 
 
-def in_order(text: str) -> str:
+def numeric_order(text: str) -> str:
     """Return what sorts a text by the values of the numbers in it, so that line 6 comes before line 13."""
     return _DIGITS.sub(lambda found: found[0].zfill(_WIDEST), text)
 
@@ -211,7 +211,7 @@ def edge_remedy(edge: tuple[str, str, str], source: str) -> str:
     return f"remove it: {kb('delete', '--edge', from_id, name, to_id)}"
 
 
-def quoted(text: str) -> str:
+def shell_word(text: str) -> str:
     """Return a text as one word of a shell."""
     import shlex  # noqa: PLC0415 - only violations pay for it
 

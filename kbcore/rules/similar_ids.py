@@ -15,12 +15,12 @@ from typing import Any, Final
 from kbcore.errors.remedies import kb
 from kbcore.model.graph import Node
 from kbcore.rules.look_ups import Look
-from kbcore.rules.rule import Finding, Rule, RuleContext, in_files, listed
+from kbcore.rules.rule import Finding, Rule, RuleContext, in_brackets, listed
 from kbcore.text.escaping import in_quotes
-from kbcore.view.likeness import SIMILAR_IDS, alike_key, differences, folded
+from kbcore.view.likeness import SIMILAR_IDS, alike_key, differences_in_words, likeness_sql
 from kbcore.view.tables import IS_OF_CODE_OR_INDEX
 
-_FOLDED: Final = folded("id")
+_FOLDED: Final = likeness_sql("id")
 _ALIKE: Final = f"""
 select list(id order by id), list(path order by id) from node where not {IS_OF_CODE_OR_INDEX} and _AMONG_
 group by {_FOLDED} having count(*) > 1
@@ -28,7 +28,7 @@ group by {_FOLDED} having count(*) > 1
 _TWICE: Final = "id in (select id from keyed where key in (select key from keyed group by key having count(*) > 1))"
 """Nearly no id is like another, and to list each by itself takes four times as long as to count."""
 _NEAR_TO: Final = f"""strlen(id) <> length(id) or replace(lower(id), '0', '') in
-  (select replace({folded("asked")}, '0', '') from unnest($1::varchar[]) as a(asked))"""  # noqa: S608 - as above
+  (select replace({likeness_sql("asked")}, '0', '') from unnest($1::varchar[]) as a(asked))"""  # noqa: S608 - as above
 """To fold an id takes long; without any zero, and in small letters, alike ones of ASCII are the same at once."""
 _KEYED: Final = f"with keyed as (select id, hash({_FOLDED}) as key from node where not {IS_OF_CODE_OR_INDEX})"  # noqa: S608 - as above
 _ALL: Final = _KEYED + _ALIKE.replace("_AMONG_", _TWICE)
@@ -80,12 +80,12 @@ def _look(look: Look) -> list[Finding]:
 def _findings(groups: Iterable[tuple[Any, ...]]) -> list[Finding]:
     found = []
     for ids, paths in groups:
-        what = differences(ids)
+        what = differences_in_words(ids)
         # in another normal form two ids look the same, so what they are made of is shown
         is_shown = "Unicode" not in what
         names = ids if is_shown else [f"{id_!a}" for id_ in ids]
         files = sorted({path for path in paths if path})
-        where = in_files(files)
+        where = in_brackets(files)
         message = f"{listed(names)} are different entities whose ids differ only in {what}."
         hint = f"If one is a slip, keep one id and correct the other{where}; links follow the exact id."
         found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids), values=tuple(ids[1:]), names_id=is_shown))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kbcore.model.statuses import OUTDATED, TENTATIVE, has_status, is_status
-from kbcore.rules.look_ups import Look, text_of
+from kbcore.rules.look_ups import Look, text_in
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
 from kbcore.text.escaping import in_quotes
 
@@ -41,12 +41,12 @@ def _look(look: Look) -> list[Finding]:
     successors: dict[str, str] = {}
     for edge in sorted(by, key=lambda one: one.from_id):
         node = known.get(edge.from_id)
-        if node is not None and not is_status(text_of(node, "status"), TENTATIVE):
+        if node is not None and not is_status(text_in(node, "status"), TENTATIVE):
             successors.setdefault(edge.to_id, node.id)
     rows = []
     for edge in edges:
         decision, successor = decisions[edge.to_id], successors.get(edge.to_id)
-        status = text_of(decision, "status")
+        status = text_in(decision, "status")
         if edge.type == "constrained_by" and (successor or is_status(status, OUTDATED)):
             rows.append((edge.from_id, decision.id, edge.files, status, decision.path, successor))
     return [_finding(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""Rule ``stale-index``: no file has changed since the index of source code that speaks of it."""
+"""Rule ``stale-index``: no file has changed since the index of source code that covers it."""
 
 from __future__ import annotations
 

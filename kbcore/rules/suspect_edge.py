@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from kbcore.errors.remedies import kb, shell
+from kbcore.rules.edge_confirmation import SuspectEdge, suspect_edges
 from kbcore.rules.look_ups import Look
-from kbcore.rules.rule import Finding, Rule, RuleContext, edge_name, first_file, quoted
-from kbcore.rules.suspect_edges import SuspectEdge, suspect_edges
+from kbcore.rules.rule import Finding, Rule, RuleContext, edge_name, first_file, shell_word
 
 _SUPPOSED: Final = "select seq from record where sum = '' and written_at is not null"
 """Seqs without a record: what is only supposed, as in ``kb check --staged``."""
@@ -51,16 +51,16 @@ def _finding(one: SuspectEdge, pending: str | None = None) -> Finding:
 
 
 def _code_of(one: SuspectEdge) -> str:
-    return f"`git log -p -- {quoted(one.code_path)}`"
+    return f"`git log -p -- {shell_word(one.code_path)}`"
 
 
 def _where(one: SuspectEdge, pending: str | None) -> str:
     """Return the commands that show how the target changed."""
     if pending is not None:
-        shown = f"`git diff HEAD -- {quoted(pending)}`" if pending else kb("show", one.to_id)
+        shown = f"`git diff HEAD -- {shell_word(pending)}`" if pending else kb("show", one.to_id)
         return f"{shown}, and record the change with {kb('sync')}"
     of_fields = [f"{kb('log', one.to_id)}"] if one.has_other_fields else []
-    of_text = [f"`git log -p -- {quoted(one.text_path)}`"] if one.text_path else []
+    of_text = [f"`git log -p -- {shell_word(one.text_path)}`"] if one.text_path else []
     return " and ".join(of_fields + of_text)
 
 

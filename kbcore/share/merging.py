@@ -22,7 +22,7 @@ from kbcore.store.answers import Outcome
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Request
-from kbcore.sync.comparison import knows_changes
+from kbcore.sync.comparison import follows_from_changes
 from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges, newly_contested, plan_changes
 from kbcore.view.claim_index import WrittenAt
 from kbcore.view.view import View
@@ -106,7 +106,7 @@ def take_over(
     def plan(view: View, stamp: Stamp) -> Draft:
         found[:] = find(view, stamp)
         changes = ChangesInFiles({}, (), (), found, origins_of(found))
-        is_first = bool(found) and not knows_changes(view)
+        is_first = bool(found) and not follows_from_changes(view)
         shared = SharedChanges(store.claims(), view.recorded_seq, changes, view=view, is_first=is_first)
         drafts.append(plan_changes(view, stamp, shared, workspace.schema))
         return drafts[-1]

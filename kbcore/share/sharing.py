@@ -25,7 +25,7 @@ from kbcore.share.faults import FAULTS, fault_in, is_too_large, without_earlier_
 from kbcore.share.unshared import Unshared, find_unshared, find_withdrawn
 from kbcore.share.worktree_changes import NewFiles, new_files
 from kbcore.store.change_files import ATTRIBUTES, locked, write_companion_files, write_file
-from kbcore.store.workspace import Workspace, moved
+from kbcore.store.workspace import Workspace, head_moved
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import pluralize
 from kbcore.view.claim_index import HeldChange
@@ -69,7 +69,7 @@ def share(
         raise InvalidQuery("A bare repository has no files.", hint="Run it in one of its worktrees.")
     current = workspace.head().branch
     if branch != current:
-        raise moved(branch, current)
+        raise head_moved(branch, current)
     with contextlib.nullcontext() if dry_run else locked(workspace):
         new = new_files(workspace, branch)
         taken_back = _withdrawn(workspace, branch, again, new)

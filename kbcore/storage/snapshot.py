@@ -137,7 +137,7 @@ def reference(of: Head, facts: Iterable[bytes]) -> SnapshotRef:
 
 
 def inspect(fs: Fs, directory: Path, name: str) -> tuple[str, SnapshotRef]:
-    """Prove a snapshot that no head vouches for; return its lineage and how a head would refer to it.
+    """Prove a snapshot that no head names; return its lineage and how a head would refer to it.
 
     Raises:
         SnapshotCorrupt: it contradicts itself.

@@ -37,7 +37,7 @@ class BranchWitness:
         self._directory = directory
         self._name = directory.name
         self._place = place
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         self._remembered: Seen | None = None
         """States seen by this process, for a repository of which nothing can be noted."""
         self._last: BranchNote | None = None
@@ -57,7 +57,7 @@ class BranchWitness:
 
         Raises: what reading a head raises.
         """
-        with self._gate:
+        with self._lock:
             loss = self._compare(of)
             if of is not None and loss is None:
                 self.copies = self._contradictions(of)
@@ -65,7 +65,7 @@ class BranchWitness:
 
     def prepare(self) -> None:
         """Do before the branch is locked what has git started: see ``NotesFolder.prepare``."""
-        with self._gate:
+        with self._lock:
             self._place.prepare()
 
     def note(self, of: Head) -> DamagedNote | None:
@@ -74,14 +74,14 @@ class BranchWitness:
         In a repository without an id nothing is noted. The caller has checked the head before this call, under the same
         lock: the note that it read is not read again.
         """
-        with self._gate:
+        with self._lock:
             before = self.damaged
             self._advance(of, self._last or self._look())
             return before if self.damaged is None else None
 
     def would_lack(self, fs: Fs, directory: Path, of: Head) -> Loss | None:
         """Return what another store, which lies elsewhere, would lack in the place of this one; nothing is noted."""
-        with self._gate:
+        with self._lock:
             seen = self._look().seen
         if seen is None:
             return None
@@ -96,14 +96,14 @@ class BranchWitness:
 
     def refuse(self, of: Head) -> None:
         """Refuse to write to a store that lacks acknowledged records. Raises: ``StoreWentBack``."""
-        with self._gate:
+        with self._lock:
             loss = self._compare(of)
         if loss is not None:
             raise loss.error()
 
     def accept(self, of: Head) -> None:
         """Note a head whatever was noted before: a person accepted the loss, or KB put another store in its place."""
-        with self._gate:
+        with self._lock:
             self._remembered = seen_of(of, self._directory)
             self._place.write(self._name, self._remembered, replaces=bool(self._look().damage))
             self._last = None

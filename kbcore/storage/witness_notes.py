@@ -49,7 +49,6 @@ days, so that one look with a wrong clock, or long after the last one, removes n
 _MAX_SWEPT: Final = 1000
 """Places that one sweep reads. Where there are more, they are chosen at random, so that each has its
 turn."""
-_REPOSITORY: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _PLACE: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _READS: Final = 3
 """Attempts to read a file that is not whole: another process may be writing it."""
@@ -414,7 +413,7 @@ class NotesFolder:
         What has no name that KB gives is left alone. Folders that cannot be listed are added to ``problems``.
         """
         left = _MAX_SWEPT
-        for folder in self._listed(root, _REPOSITORY, problems)[:_MAX_SWEPT]:
+        for folder in self._listed(root, ids.REPOSITORY_ID, problems)[:_MAX_SWEPT]:
             for place in self._listed(folder, _PLACE, problems)[:left]:
                 yield place
                 left -= 1

@@ -18,9 +18,9 @@ from kbcore.model.graph import Node, nested
 from kbcore.model.record import IMPORT
 from kbcore.model.schema import ORDER, TASK, Schema
 from kbcore.model.state import Draft, ElementChange, Stamp, State, StateReads
-from kbcore.query.data_names import nearest_id as nearest_known
+from kbcore.query.data_names import nearest_id
 from kbcore.query.former_ids import successors
-from kbcore.rules.suspect_edges import suspect_edges
+from kbcore.rules.edge_confirmation import suspect_edges
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
 from kbcore.store.history.authorship import other_setters
@@ -293,7 +293,7 @@ def planner(
                 schema=schema,
                 stamp=stamp,
                 gone=_removed(view, changeset, state) if _needs_removals(changeset) else {},
-                suggest=lambda word: nearest_id(view, word),
+                suggest=lambda word: nearest_id(view.rows, word),
                 secrets=level,
                 pruned=view.basis.history_from,
                 suspect=lambda ids: {one.id: one.changed_seq for one in suspect_edges(view.rows, ids)},
@@ -431,8 +431,3 @@ def last_removals(view: View, table: str, ids: Sequence[str]) -> dict[str, int]:
     sql = f"select id, max(ended) from {table}_history where id in (select unnest(?::varchar[])) group by id"  # noqa: S608
     rows: list[tuple[Any, ...]] = view.rows(sql, [list(ids)])
     return dict(rows)
-
-
-def nearest_id(view: View, word: str) -> str:
-    """Return the entity id that is most like a mistyped one, or the empty text."""
-    return nearest_known(view.rows, word)

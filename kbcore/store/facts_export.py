@@ -89,7 +89,7 @@ def export_at(view: View, seq: int) -> Export:
 def missing_on(other: View | None, view: View) -> Export:
     """Return what clients wrote on the branch of a view and another branch has not, to be applied to that one.
 
-    What was written since the histories of both parted counts, hidden entities included. The other branch has a fact
+    What was written since the histories of both diverged counts, hidden entities included. The other branch has a fact
     also where a file states it there. An entity that either branch renamed is the same one, and is written with the id
     that it has on the other.
     ``other`` is None for a branch without a store.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kbcore import ids
-from kbcore.config.user import UserSettings, path_of
+from kbcore.config.user import UserSettings, user_settings_path
 from kbcore.errors import KBError, ReadOnlyStore, StorageError
 from kbcore.errors.remedies import shell
 from kbcore.git import Repository
@@ -235,7 +235,7 @@ class Folders:
 
         One about another file, or about a file of another user, stays as it is.
         """
-        root, settings = self.data_dir, path_of(self.machine.env)
+        root, settings = self.data_dir, user_settings_path(self.machine.env)
         path = Path(str(error.data.get("file", "")))
         is_of_stores = path.is_relative_to(root) or root.is_relative_to(path)
         if not is_of_stores or (error.has_own_remedy and files.WRITABLE_ROOT not in error.data):
@@ -275,7 +275,7 @@ class PlaceOfStores(NamedTuple):
 
 
 def _place_of_stores(folders: Folders) -> PlaceOfStores:
-    folder, settings = folders.branches_dir, path_of(folders.machine.env)
+    folder, settings = folders.branches_dir, user_settings_path(folders.machine.env)
     asked = f'{settings} says "store": "worktree"'
     if folders.is_in_worktree:
         return PlaceOfStores("worktree", folder, asked, "")

@@ -21,7 +21,8 @@ from kbcore.config.settings import default_branch_fault, parse_config
 from kbcore.config.template import default_config_text, is_default_config
 from kbcore.errors import InvalidConfig, InvalidQuery, ReadOnlyStore, StorageError
 from kbcore.errors.remedies import kb
-from kbcore.git import Repository
+from kbcore.git import Repository, blobs, staging
+from kbcore.ids import is_misspelled
 from kbcore.model.schema_text import core_schema_text
 from kbcore.process import interrupting
 from kbcore.storage import files
@@ -37,6 +38,8 @@ from kbcore.text.escaping import in_quotes
 
 _IGNORED: Final = (f"/{BRANCHES}", f"/{CACHE}/")
 """``/branches`` without a slash at its end: a pattern with one does not match a link."""
+_NEVER_READ: Final = (f"{KB}/{BRANCHES}", f"{KB}/{CACHE}/")
+"""The beginnings of paths at which nothing that git tracks is ever read."""
 _FALLBACKS: Final = ("main", "master")
 
 
@@ -56,7 +59,8 @@ class _Layout:
     def __init__(self, machine: Machine, root: Path) -> None:
         self.fs = machine.fs
         self.root = root
-        self.made: dict[str, list[str]] = {"created": [], "updated": [], "kept": []}
+        self._made: dict[str, str] = {}
+        """The first thing that was done to each file and folder, by its name."""
 
     def folder(self, path: Path, make: Callable[[], object] | None = None) -> None:
         """Make a folder, unless it is there; ``make`` does it where the folder needs more than to be made."""
@@ -79,12 +83,22 @@ class _Layout:
             files.publish_file(self.fs, path, text.encode())
         self._note("created" if old is None else "kept" if old == text else "updated", path)
 
+    def add(self, path: Path, data: bytes) -> None:
+        """Write a file that is not there."""
+        if not files.is_there(self.fs, path):
+            files.publish_file(self.fs, path, data)
+            self._note("created", path)
+
+    def made(self, what: str) -> tuple[str, ...]:
+        """Return what was created, updated or kept."""
+        return tuple(name for name, done in self._made.items() if done == what)
+
     def name(self, path: Path) -> str:
         """Return how messages name a path."""
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
     def _note(self, what: str, path: Path, ending: str = "") -> None:
-        self.made[what].append(self.name(path) + ending)
+        self._made.setdefault(self.name(path) + ending, what)
 
 
 def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch: str | None = None) -> Laid:
@@ -106,6 +120,7 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
     settings = workspace.settings_dir
     for folder in dict.fromkeys([workspace.folders.kb_dir, settings]):
         _make_own_folder(layout, folder)
+    _take_from_index(layout, workspace)
     _write_config(layout, workspace, default_branch)
     for folder in (settings / SCHEMA, settings / RULES):
         layout.folder(folder)
@@ -120,11 +135,10 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
     files.make_directory(machine.fs, workspace.folders.cache_dir)
     fresh = Workspace(repo, machine, pool)
     ensured = branches.ensure(fresh, fresh.default_branch)
-    made = layout.made
     pointer.point(fresh.folders, pool)
     # A new repository is when the notes of repositories grow in number. `kb gc` names those that cannot be judged.
     fresh.place.sweep(machine.clock.epoch_ns())
-    return Laid(fresh, tuple(made["created"]), tuple(made["updated"]), tuple(made["kept"]), ensured)
+    return Laid(fresh, layout.made("created"), layout.made("updated"), layout.made("kept"), ensured)
 
 
 def _make_own_folder(layout: _Layout, kb_dir: Path) -> None:
@@ -141,11 +155,31 @@ def _make_own_folder(layout: _Layout, kb_dir: Path) -> None:
         raise StorageError(error.message, hint=hint) from error
 
 
+def _take_from_index(layout: _Layout, workspace: Workspace) -> None:
+    """Bring back settings and change files that git's index has, where the worktree lacks the configuration it has.
+
+    The settings of the index are in force until there is a configuration in the worktree. Raises: ``GitUnusable``.
+    """
+    repo, env = workspace.repo, workspace.machine.env
+    staged = workspace.staged_settings
+    if not staged:
+        return
+    missing = staging.missing_below(repo, env, KB)
+    texts = dict(blobs.contents(repo, env, [blob.id for blob in missing.values()]))
+    found = {path: text.encode() for path, text in staged.items()}
+    found |= {path: data for path, blob in missing.items() if (data := texts[blob.id]) is not None}
+    for path, data in sorted(found.items()):
+        if is_misspelled(path) or path.startswith(_NEVER_READ):
+            continue
+        place = repo.worktree / path
+        for folder in reversed(place.relative_to(repo.worktree).parents[:-2]):
+            layout.folder(repo.worktree / folder)
+        layout.add(place, data)
+
+
 def _write_config(layout: _Layout, workspace: Workspace, default_branch: str | None) -> None:
     path = workspace.settings_dir / CONFIG
     text = layout.text(path)
-    if text is None:
-        text = workspace.config_text()  # of git's index
     if text is None:
         layout.file(path, default_config_text(default_branch or _fitting_branch(workspace)))
         return

@@ -28,7 +28,7 @@ from kbcore.store.kb_folder import (
     relative_path,
     where,
 )
-from kbcore.store.unread import require_untracked
+from kbcore.store.unread_stores import require_untracked
 
 if TYPE_CHECKING:
     from kbcore.storage.fs import Fs

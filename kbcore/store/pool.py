@@ -62,7 +62,7 @@ class StorePool:
         """``publishing`` says when views are published; ``on_due`` is called for a store when its view is to be."""
         self._publishing: Publishing = publishing
         self._on_due = on_due
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         self._stores: dict[Path, BranchStore] = {}
         """The one asked for last comes last."""
         self.heads = HeadCache()
@@ -110,7 +110,7 @@ class StorePool:
         from kbcore.store.branch_store import BranchStore  # noqa: PLC0415 - they import duckdb, and a hook with nothing to do needs none
         from kbcore.view.cache_files import CacheFiles  # noqa: PLC0415 - as above
 
-        with self._gate:
+        with self._lock:
             store = self._stores.pop(directory, None)
             if store is None:
                 cache, witness, refused = about()
@@ -136,7 +136,7 @@ class StorePool:
         from kbcore.view.cache_files import CacheFiles  # noqa: PLC0415 - as above
         from kbcore.view.claim_index_cache import BranchClaims  # noqa: PLC0415 - most branches have none
 
-        with self._gate:
+        with self._lock:
             store = self._stores.get(directory)
         if store is not None:
             return store.changes
@@ -146,7 +146,7 @@ class StorePool:
 
     def close(self) -> None:
         """Close every view that no request is using."""
-        with self._gate:
+        with self._lock:
             for store in self._stores.values():
                 store.close()
             self._stores.clear()

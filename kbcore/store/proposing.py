@@ -21,7 +21,7 @@ from kbcore.model.read_set import needs
 from kbcore.model.record import DML, DropNode, Operation, PutNode, StateLink
 from kbcore.model.schema import HIDDEN
 from kbcore.model.state import Draft, Stamp
-from kbcore.rules.suspect_edges import suspect_edges
+from kbcore.rules.edge_confirmation import suspect_edges
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Planner
 from kbcore.text.escaping import in_quotes

@@ -33,7 +33,7 @@ from kbcore.store.kb_folder import (
     kind_of,
     name_of,
 )
-from kbcore.store.unread import require_untracked
+from kbcore.store.unread_stores import require_untracked
 from kbcore.text.wording import pluralize
 
 if TYPE_CHECKING:

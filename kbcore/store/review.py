@@ -21,7 +21,7 @@ from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp
 from kbcore.query import refuse
 from kbcore.store.history.authorship import other_setters
-from kbcore.store.history.log import missing
+from kbcore.store.history.log import no_such_entity
 from kbcore.store.planning.plan_builder import STATED, Overwritten
 from kbcore.store.proposing import may_accept
 from kbcore.store.workspace import Workspace
@@ -129,7 +129,7 @@ def with_present_names(view: View, wanted: ProposalFilter) -> ProposalFilter:
     named, known = _present(view, wanted.ids)
     for one in named:
         if one not in known:
-            raise missing(view, one)
+            raise no_such_entity(view, one)
     return msgspec.structs.replace(wanted, ids=named)
 
 
@@ -206,7 +206,7 @@ def check_reviewer(workspace: Workspace, author: Author) -> None:
         raise ReviewRequired(f"{in_quotes(author.actor)} may not decide what is proposed.")
 
 
-def decision(
+def deciding_changeset(
     accepted: Sequence[Proposal],
     rejected: Sequence[Proposal],
     *,

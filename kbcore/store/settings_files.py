@@ -19,7 +19,7 @@ import msgspec
 from kbcore import limits
 from kbcore.config.schema_files import load_schema
 from kbcore.config.settings import NameSources, ReadSettings, read_config
-from kbcore.config.user import UserSettings, path_of, read_settings
+from kbcore.config.user import UserSettings, read_settings, user_settings_path
 from kbcore.errors import GitUnusable, InvalidConfig, Problem
 from kbcore.git import Repository, blobs, staging, worktree_content
 from kbcore.model.rule_settings import Parameters
@@ -119,7 +119,7 @@ def user_settings(env: Mapping[str, str]) -> UserSettings:
 
     Where the environment names something that is no folder, such as ``HOME=/dev/null``, there are none, as for git.
     """
-    path = path_of(env)
+    path = user_settings_path(env)
     try:
         text = read_text(path, Path(path.anchor)) if path else None
     except NotADirectoryError:

@@ -53,7 +53,7 @@ from kbcore.store.settings_files import (
     settings_of,
     user_settings,
 )
-from kbcore.store.unread import require_untracked
+from kbcore.store.unread_stores import require_untracked
 from kbcore.text.validator import refuse
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class Workspace:
         def guard() -> None:
             now = self.head(starts_git=False).branch
             if now != branch:
-                raise moved(branch, now)
+                raise head_moved(branch, now)
 
         return guard
 
@@ -396,7 +396,7 @@ def _refused(repo: Repository, machine: Machine, error: ReadOnlyStore) -> ReadOn
         return error
 
 
-def moved(old: str, new: str) -> BranchMoved:
+def head_moved(old: str, new: str) -> BranchMoved:
     """Return the error for a HEAD that names another branch than before."""
     message = f"HEAD moved from {old} to {new} while the request ran."
     return BranchMoved(message, data={"old": old, "new": new})

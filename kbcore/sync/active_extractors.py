@@ -105,7 +105,7 @@ def _active(
     names: dict[str, Any] = {EDGE_NAMES: sorted(schema.edges), **({DEFAULTS: list(defaults)} if defaults else {})}
     listed: list[tuple[Extractor, Mapping[str, Any]]] = [(sources.EXTRACTOR, entry) for entry in entries]
     listed += [(extractor, _settings_of(extractor, usable, settings)) for extractor in usable.values()]
-    wants = wanted_files.wanted(listed, names, meaning)
+    wants = wanted_files.activate(listed, names, meaning)
     wants += [of_change_files()]
     _LATEST[:] = (
         [] if any(want.fault for want in wants) else [_Latest(usable, settings, entries, defaults, schema, wants)]
@@ -124,7 +124,7 @@ def _settings_of(
 
 def of_change_files() -> ActiveExtractor:
     """Return the extractor of change files, which has no settings, and reads them the same whatever the schema is."""
-    return wanted_files.wanted([(changes.EXTRACTOR, {})], CHANGE_SETTINGS, b"")[0]
+    return wanted_files.activate([(changes.EXTRACTOR, {})], CHANGE_SETTINGS, b"")[0]
 
 
 def settings_missing(workspace: Workspace) -> list[Problem]:
@@ -135,7 +135,7 @@ def settings_missing(workspace: Workspace) -> list[Problem]:
 def as_defined(wants: Sequence[ActiveExtractor], view: View) -> tuple[ActiveExtractor, ...]:
     """Return extractors as a branch uses them: where it defines types and predicates, these are known in files too.
 
-    Files are then read by other extractors, as it were: each is looked at again when a definition comes or goes.
+    Files are then read as if by other extractors: each is looked at again when a definition comes or goes.
     """
     from kbcore.view.branch_definitions import definitions  # noqa: PLC0415 - its package imports duckdb, as above
 

@@ -14,7 +14,7 @@ import msgspec
 from kbcore.errors import BranchMoved, GitUnusable, NotARepository
 from kbcore.git import HeadState
 from kbcore.git.files import read_end, refused
-from kbcore.store.workspace import Workspace, moved
+from kbcore.store.workspace import Workspace, head_moved
 
 WAIT_S: Final = 2.0
 """The time to wait for git."""
@@ -69,7 +69,7 @@ class Checkout(msgspec.Struct, frozen=True):
             self.workspace.machine.clock.sleep(_follow_s(self.workspace))
         now = self.workspace.head(starts_git=False)
         if now.branch != self.head.branch:
-            raise moved(self.head.branch, now.branch)
+            raise head_moved(self.head.branch, now.branch)
         if now != self.head or _head_marks(self.workspace) != self.head_marks:
             raise BranchMoved(
                 f"git changed what is checked out of {now.branch} while its files were read.",

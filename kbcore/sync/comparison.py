@@ -244,7 +244,7 @@ def _shared_changes(view: View, readings: Sequence[FileReading], ways: FileSourc
         return None
     files = {one.path: one.facts.changes for one in readings if is_change_file(one.path) and one.facts.is_complete}
     gone = [path for path in ways.gone if is_change_file(path)]
-    is_first = not knows_changes(view)
+    is_first = not follows_from_changes(view)
     if is_first and not (files or gone):
         return None
     from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges  # noqa: PLC0415 - most branches have none
@@ -253,7 +253,7 @@ def _shared_changes(view: View, readings: Sequence[FileReading], ways: FileSourc
     return SharedChanges(ways.claims(view), view.recorded_seq, found, view.unrecorded_ops, view, is_first=is_first)
 
 
-def knows_changes(view: View) -> bool:
+def follows_from_changes(view: View) -> bool:
     """Tell whether a branch has changes of a file or of another branch, so that all of its state follows from changes.
 
     Until then, what documents covered is given again by the history of an entity.

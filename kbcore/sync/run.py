@@ -22,7 +22,7 @@ from kbcore.process import interrupting
 from kbcore.process.system_limits import exhausted, give_back_memory
 from kbcore.store.answers import Outcome
 from kbcore.store.branch_store import BranchStore
-from kbcore.store.workspace import Workspace, moved
+from kbcore.store.workspace import Workspace, head_moved
 from kbcore.store.write_request import Author, Request
 from kbcore.sync import noop_cache
 from kbcore.sync.active_extractors import AT_ITS_FILE, MISSING_CONFIG, SETTINGS
@@ -104,7 +104,7 @@ def sync(workspace: Workspace, branch: str, author: Author, options: SyncOptions
     for attempt in range(ATTEMPTS):
         checkout = settled(workspace)
         if checkout.head.branch != branch:
-            raise moved(branch, checkout.head.branch)
+            raise head_moved(branch, checkout.head.branch)
         try:
             with (
                 gc_pause.paused(),

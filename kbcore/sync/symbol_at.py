@@ -14,11 +14,11 @@ from kbcore.extract.code import extractor as code
 from kbcore.extract.facts import Facts
 from kbcore.git import worktree_content
 from kbcore.git.worktree_content import Unfit
+from kbcore.ids import worktree_path
 from kbcore.model.graph import Node
 from kbcore.query import sql
 from kbcore.query.data_names import known_paths
 from kbcore.query.subject import COLUMNS, Subject, find, subject_of
-from kbcore.query.where_values import path_of
 from kbcore.store.workspace import Workspace
 from kbcore.sync.active_extractors import wanted
 from kbcore.sync.scan import found_at
@@ -168,7 +168,7 @@ def place_in(text: str, root: str, start: str = "") -> PlaceInFile:
     """Return the file that a text names, as ``PATH`` or ``PATH:LINE``; it is relative to ``start`` or to the root."""
     path, colon, line = text.rpartition(":")
     is_line = bool(colon and path) and line.isascii() and line.isdigit() and int(line) > 0
-    return PlaceInFile(path_of(path if is_line else text, root, start), int(line) if is_line else 0)
+    return PlaceInFile(worktree_path(path if is_line else text, root, start), int(line) if is_line else 0)
 
 
 def entities_of(rows: Rows, path: str, at: int | None) -> list[Subject]:

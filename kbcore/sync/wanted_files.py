@@ -51,7 +51,7 @@ class MissingExtractor:
         return NOT_READ
 
 
-def wanted(
+def activate(
     listed: Iterable[tuple[Extractor, Mapping[str, Any]]], extra: Mapping[str, Any], meaning: bytes
 ) -> list[ActiveExtractor]:
     """Return what to look for. ``listed`` has extractors with their settings; ``extra`` is added to those of each.

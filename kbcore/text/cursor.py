@@ -23,7 +23,7 @@ _DIGEST_HEX: Final = 16
 class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The end of a page: ``last`` is the key of its last row, ``total`` counts the rows of all pages.
 
-    ``basis`` identifies what else the answer depends on, such as the documents that were at hand or the owners of
+    ``basis`` identifies what else the answer depends on, such as the documents that were available or the owners of
     files, and
     ``overlay`` what it has besides the records (``View.overlay``); "" for none.
     """

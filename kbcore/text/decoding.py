@@ -24,7 +24,7 @@ class Decoded(msgspec.Struct, frozen=True):
 
 
 def decode(data: bytes) -> Decoded:
-    """Return the text of a file, its lines parted by line feeds, without a leading byte order mark."""
+    """Return the text of a file, its lines separated by line feeds, without a leading byte order mark."""
     problems: tuple[FileProblem, ...] = ()
     if data.startswith(_UTF8_MARK):
         data = data[len(_UTF8_MARK) :]

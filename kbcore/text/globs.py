@@ -365,6 +365,11 @@ def check_number(spot: ConfigNode, globs: list[str]) -> None:
         spot.wrong("too_many_globs", f"The list cannot be used: {fault}.", FEWER_GLOBS)
 
 
+def naming(globs: Iterable[str], name: str) -> str | None:
+    """Return the first of these globs that means a name which is no path: ``*`` is any text, letters are as written."""
+    return next((glob for glob in globs if fnmatchcase(name, glob)), None)
+
+
 def names_any(globs: Iterable[str], name: str) -> bool:
-    """Tell whether one of these globs means a name that is no path: ``*`` is any text, and letters are as written."""
-    return any(fnmatchcase(name, glob) for glob in globs)
+    """Tell whether ``naming`` finds a glob."""
+    return naming(globs, name) is not None

@@ -24,7 +24,7 @@ from kbcore.storage import files
 from kbcore.text.embedding import LENGTH, SCALE, model, name_of_model
 from kbcore.view import as_of
 from kbcore.view.cache_files import MEANINGS, CacheFiles
-from kbcore.view.text_documents import Reader, documents_at_hand, gather
+from kbcore.view.text_documents import Reader, available_documents, gather
 from kbcore.view.text_index import members, sql_of_changed
 from kbcore.view.view import View
 
@@ -43,7 +43,7 @@ _MARKS: Final = re.compile(r"<!--.*?-->|[#*`\[\]|\s]+", re.DOTALL)
 _AT_ONCE: Final = 256
 """So many vectors are made, or compared, before a search can be stopped."""
 _ROWS_AT_ONCE: Final = 1024
-"""As many vectors as a processor has near at hand: more at once take several times as long."""
+"""As many vectors as fit into the cache of a processor: more at once take several times as long."""
 _NEAREST: Final = 100
 _LEAST: Final = 0.2
 """Texts of a lower cosine have hardly anything to do with each other."""
@@ -53,14 +53,14 @@ _SHARE: Final = 100
 """Vectors that the file lacks are worth writing from a hundredth of those in use on."""
 
 
-class Meanings:
+class EntityVectors:
     """The vectors of the entities of a view, as of one seq."""
 
     def __init__(self) -> None:
         self.seq = 0
         self._digests: dict[str, bytes] = {}
         self._lacking: set[str] = set()
-        """The entities whose document was not at hand."""
+        """The entities whose document was not available."""
         self._ids: list[str] = []
         self._matrix: NDArray[np.int8] | None = None
         self.made = 0
@@ -76,7 +76,7 @@ class Meanings:
         """The digests of the texts of all entities."""
         return set(self._digests.values())
 
-    def read(self, view: View, read: Reader, at: int | None, known: Vectors) -> None:
+    def read(self, view: View, read: Reader, at: int | None, known: VectorsByDigest) -> None:
         """Read the entities of a view that changed since, or all of them, and make the vectors that are not known."""
         self.made = 0
         if at is None and self.seq:
@@ -98,10 +98,10 @@ class Meanings:
         sums = zlib.crc32("\n".join(self._ids).encode(), zlib.crc32(b"".join(self._digests[id_] for id_ in self._ids)))
         self.mark = f"{zlib.crc32(known.model_name.encode(), sums):x}"
 
-    def _take(self, view: View, read: Reader, at: int | None, known: Vectors, ids: str | None) -> None:
+    def _take(self, view: View, read: Reader, at: int | None, known: VectorsByDigest, ids: str | None) -> None:
         gather(view, read, ids, at)
         texts: dict[bytes, str] = {}
-        bodies = documents_at_hand(at, ids)
+        bodies = available_documents(at, ids)
         chosen = f" where n.id in ({ids})" if ids else ""
         phrases = f"[one for one in {members()} if contains(one, ' ')]"
         sql = (
@@ -144,7 +144,7 @@ class Meanings:
         return [self._ids[at] for at in sorted(near, key=lambda at: (-products[at], at))][:_NEAREST]
 
 
-class Vectors:
+class VectorsByDigest:
     """The vectors that a process knows, by the digests of their texts."""
 
     def __init__(self, model_name: str) -> None:
@@ -189,17 +189,17 @@ class Vectors:
         return True
 
 
-class BranchMeanings:
+class BranchVectors:
     """The meaning of the entities of one branch in one process; for each view of its own."""
 
     def __init__(self, cached: CacheFiles) -> None:
         self._files = cached
         self.path = cached.directory / MEANINGS
-        self._vectors: Vectors | None = None
-        self._heads = weakref.WeakKeyDictionary[View, Meanings]()
-        self._past = weakref.WeakKeyDictionary[View, tuple[int, Meanings]]()
+        self._vectors: VectorsByDigest | None = None
+        self._heads = weakref.WeakKeyDictionary[View, EntityVectors]()
+        self._past = weakref.WeakKeyDictionary[View, tuple[int, EntityVectors]]()
 
-    def of(self, view: View, at: int | None, read: Reader) -> Meanings | None:
+    def of(self, view: View, at: int | None, read: Reader) -> EntityVectors | None:
         """Return the meaning of the entities of a view, as of a seq; None of too many entities.
 
         The documents of the view must have been attached. Raises: ``embedding.ModelUnusable``.
@@ -210,7 +210,7 @@ class BranchMeanings:
         with interrupting.maintenance():
             known = self._known()
             if at is None:
-                found = self._heads.pop(view, None) or Meanings()  # what fails half way is not used again
+                found = self._heads.pop(view, None) or EntityVectors()  # what fails half way is not used again
                 if not found.seq or found.seq != view.seq:
                     found.read(view, read, None, known)
                     self._keep(found, known)
@@ -220,7 +220,7 @@ class BranchMeanings:
                 return found
             past = self._past.get(view)
             if past is None or past[0] != at:
-                past = at, Meanings()
+                past = at, EntityVectors()
                 past[1].read(view, read, at, known)
                 self._past[view] = past
             return past[1]
@@ -232,10 +232,10 @@ class BranchMeanings:
         self._past.clear()
         self._files.drop(self.path)
 
-    def _known(self) -> Vectors:
+    def _known(self) -> VectorsByDigest:
         name = name_of_model()
         if self._vectors is None or self._vectors.model_name != name:
-            self._vectors = Vectors(name)
+            self._vectors = VectorsByDigest(name)
             if self._files.usable_size(self.path) is not None and not self._vectors.take(self._data()):
                 self._files.drop(self.path)
         return self._vectors
@@ -247,7 +247,7 @@ class BranchMeanings:
         except StorageError:
             return b""  # which is no file of vectors
 
-    def _keep(self, found: Meanings, known: Vectors) -> None:
+    def _keep(self, found: EntityVectors, known: VectorsByDigest) -> None:
         """Write the vectors in use to the cache where it lacks many of them."""
         if len(known.fresh) <= len(found) // _SHARE:
             return

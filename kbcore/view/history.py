@@ -388,7 +388,7 @@ def last_by(view: View, time: str, *, before: bool = False) -> int | None:
     return last
 
 
-def settled(rows: Callable[[str, list[Any]], list[Any]]) -> Callable[[int, str], str]:
+def counted_times(rows: Callable[[str, list[Any]], list[Any]]) -> Callable[[int, str], str]:
     """Return what gives the time of a record, or of what it wrote, as it is to be counted with.
 
     One from a clock that was ahead counts as that of the record which says so. ``rows`` asks the view.

@@ -19,24 +19,24 @@ def without_zeros(expression: str) -> str:
     return rf"regexp_replace({expression}, '(^|[^0-9])0+([0-9])', '\1\2', 'g')"
 
 
-def folded(expression: str) -> str:
+def likeness_sql(expression: str) -> str:
     """Return the SQL expression of what ids that look alike have in common."""
     return without_zeros(f"lower(nfc_normalize({expression}))")
 
 
-def folded_words(expression: str) -> str:
+def words_sql(expression: str) -> str:
     """Return the SQL expression of what titles have in common that differ only in case, spaces and normal form."""
     # By way of capitals, so that all small forms of a letter are one; what has no capital is spelt out.
     return rf"trim(regexp_replace(replace(lower(upper(nfc_normalize({expression}))), 'ß', 'ss'), '\s+', ' ', 'g'))"
 
 
 def alike_key(id_: str) -> str:
-    """Return what ``folded`` does of an id."""
+    """Return what ``likeness_sql`` does of an id."""
     return _without_zeros(id_.lower() if id_.isascii() else _small(unicodedata.normalize("NFC", id_)))
 
 
 def words_key(text: str) -> str:
-    """Return what ``folded_words`` does of a text."""
+    """Return what ``words_sql`` does of a text."""
     if text.isascii():
         small = text.lower()
     else:
@@ -45,7 +45,7 @@ def words_key(text: str) -> str:
     return re.sub("[ \t\n\f\r]+", " ", small).strip(" ")
 
 
-TITLE_KEY: Final = f"case when {IS_PLAIN} then lower(trim(title)) else {folded_words('title')} end"
+TITLE_KEY: Final = f"case when {IS_PLAIN} then lower(trim(title)) else {words_sql('title')} end"
 
 
 def title_key(node: Node) -> str:
@@ -54,7 +54,7 @@ def title_key(node: Node) -> str:
     return f"{node.type} {words_key(title)}" if title.strip(" ") else ""
 
 
-SIMILAR_IDS: Final = Likeness(folded("id"), lambda node: [alike_key(node.id)])
+SIMILAR_IDS: Final = Likeness(likeness_sql("id"), lambda node: [alike_key(node.id)])
 SAME_TITLES: Final = Likeness(
     f"case when trim(title) <> '' then type || ' ' || {TITLE_KEY} else '' end", lambda node: [title_key(node)]
 )
@@ -65,15 +65,16 @@ def lookalikes(rows: Rows, unknown: Iterable[str]) -> dict[str, str]:
     ids = sorted(set(unknown))
     if not ids:
         return {}
+    is_like = f"{likeness_sql('n.id')} = {likeness_sql('u.id')}"
     found = rows(
         "with unknown as (select unnest($1::varchar[]) as id) "
-        f"select u.id, min(n.id) from unknown u join node n on {folded('n.id')} = {folded('u.id')} group by u.id",
+        f"select u.id, min(n.id) from unknown u join node n on {is_like} group by u.id",
         [ids],
     )
     return dict(found)
 
 
-def differences(ids: Sequence[str]) -> str:
+def differences_in_words(ids: Sequence[str]) -> str:
     """Return in words what ids that look alike differ in."""
     composed = {unicodedata.normalize("NFC", id_) for id_ in ids}
     lowered = {text.lower() for text in composed}

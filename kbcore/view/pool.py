@@ -95,7 +95,7 @@ class ViewPool:
         self._opener = ViewOpener(fs, directory, files)
         self._claims = _Claims(fs, directory, files)
         self._publisher = Publisher(self._opener, files)
-        self._gate = threading.Condition()
+        self._lock = threading.Condition()
         self._idle: list[View] = []
         self._overlaid: list[View] = []
         """The same of views with the overlay that has ``_mark``: none of them becomes a view of another head."""
@@ -119,7 +119,7 @@ class ViewPool:
 
         Returns the number of the generation that begins now.
         """
-        with self._gate:
+        with self._lock:
             self._generation += 1
             generation = self._generation
             idle = [*self._idle, *self._overlaid]
@@ -214,7 +214,7 @@ class ViewPool:
         """Close the idle views with an overlay, but those with this mark: no other one is asked for again."""
         if mark == self._mark:
             return
-        with self._gate:
+        with self._lock:
             self._mark = mark
             old, self._overlaid = self._overlaid, []
         for view in old:
@@ -222,7 +222,7 @@ class ViewPool:
 
     def is_ready(self, head: Head) -> bool:
         """Tell whether a view is there that becomes one of this head in the time of a commit."""
-        with self._gate:
+        with self._lock:
             view = self._idle[-1] if self._idle else None
             return view is not None and is_usable(view.basis, head) and view.is_ready(head.seq)
 
@@ -237,11 +237,11 @@ class ViewPool:
         It is one with the overlay that has this mark, if there is one.
         """
         thread = threading.get_ident()
-        with self._gate:
+        with self._lock:
             used = self._used.get(thread)
             while waits and used is None and self._is_full():
                 interrupting.check()
-                self._gate.wait(LOOK_S)
+                self._lock.wait(LOOK_S)
             if used is None:
                 used = self._used[thread] = self._taken(mark)
         used.depth += 1
@@ -261,14 +261,14 @@ class ViewPool:
         return readers_left((used.since_s for used in self._used.values()), _now_s()) <= 0
 
     def _give_back(self, thread: int, used: _ThreadView) -> None:
-        with self._gate:
+        with self._lock:
             del self._used[thread]
             kept = self._overlaid if used.mark else self._idle
             is_asked_for = used.generation == self._generation and used.mark in {"", self._mark}
             if used.view is not None and is_asked_for and len(kept) < _MAX_IDLE:
                 kept.append(used.view)
                 used.view = None
-            self._gate.notify()
+            self._lock.notify()
         used.drop()
 
     def adopt(self, entry: FoldedRecord, changes: Changes, before: Head, head: Head) -> None:
@@ -282,7 +282,7 @@ class ViewPool:
             basis = view.basis
             return (basis.store_id, basis.seq, basis.sum) == (before.store_id, before.seq, before.hash)
 
-        with self._gate:
+        with self._lock:
             view = next(filter(fits, reversed(self._idle)), None)
             if view is None:
                 return
@@ -292,7 +292,7 @@ class ViewPool:
         with self._ignoring_errors("a view takes in a record that was committed"):
             try:
                 view.adopt(entry, changes, basis_of(head))
-                with self._gate:
+                with self._lock:
                     is_kept = generation == self._generation
                     self._idle += [view] if is_kept else []
             finally:
@@ -315,7 +315,7 @@ class ViewPool:
 
     def is_publishing_due(self) -> bool:
         """Tell whether the tail of the view that was given back last has grown long enough to be published."""
-        with self._gate:
+        with self._lock:
             if not self._idle or not may_be_due(self._idle[-1]):
                 return False
         return self._with_idle("it is looked whether a view is to be published", lambda _: True)
@@ -346,7 +346,7 @@ class ViewPool:
 
     def _with_idle(self, doing: str, use_due: Callable[[_ThreadView], bool]) -> bool:
         """Return what is done with the view that was given back last, where its tail is to be published; else False."""
-        with self._gate:
+        with self._lock:
             if not self._idle or self._is_full() or self._publisher.is_busy:
                 return False
         # While it waits for a view it can be stopped as well.
@@ -371,7 +371,7 @@ class ViewPool:
             view = self._publisher.publish(None, clock, wait_s)
             if view is not None:
                 self.close()
-                with self._gate:
+                with self._lock:
                     self._idle.append(view)
 
     @contextlib.contextmanager

@@ -201,5 +201,5 @@ def record_row(entry: FoldedRecord, changes: Changes) -> dict[str, Any]:
 
 
 def first_record_row(entry: FoldedRecord, encoded: EncodedChanges) -> dict[str, Any]:
-    """Return the log's row of the first record of a branch, whose operations are not at hand as values."""
+    """Return the log's row of the first record of a branch, whose operations are not available as values."""
     return {**record_row(entry, Changes()), "created": len(encoded.created), "edges": encoded.edges}

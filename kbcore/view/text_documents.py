@@ -57,7 +57,7 @@ def bodies_share(view: View) -> tuple[int, int]:
 
 
 def keep_bodies(view: View, path: str, limit_bytes: int) -> None:
-    """Write all documents at hand to a new file, as many as fit, those in use first, and go on with that file.
+    """Write all documents available to a new file, as many as fit, those in use first, and go on with that file.
 
     Raises: ``ViewDamaged`` when the file cannot be written.
     """
@@ -109,7 +109,7 @@ def count_kept(path: str, room: Room, length_bytes: int) -> int:
 
 
 def gather(view: View, read: Reader, ids: str | None, at: int | None = None) -> None:
-    """Read the documents that are not at hand; ``ids`` is SQL for the entities meant, None for all of them."""
+    """Read the documents that are not available; ``ids`` is SQL for the entities meant, None for all of them."""
     wanted = view.rows(
         f"select distinct path, hash from {_documents(at, ids)} where hash not in (select hash from text_body) "
         "order by path"
@@ -145,7 +145,7 @@ def _own_text(node: Node) -> str:
 
 
 def bodies(view: View, digests: Sequence[str], most_chars: int) -> dict[str, str]:
-    """Return the documents with these hashes, as far as they are at hand, each to so many characters."""
+    """Return the documents with these hashes, as far as they are available, each to so many characters."""
     listed = ", ".join(f"${at}" for at in range(2, len(digests) + 2))
     sql = f"select hash, left(text, $1) from text_body where hash in ({listed})"
     return dict(view.rows(sql, [most_chars, *digests])) if digests else {}
@@ -162,8 +162,8 @@ def _documents(at: int | None, ids: str | None = None) -> str:
     )
 
 
-def documents_at_hand(at: int | None, ids: str | None = None) -> str:
-    """Return a relation of the entities that a document of their own states, with its text where that is at hand."""
+def available_documents(at: int | None, ids: str | None = None) -> str:
+    """Return a relation of the entities that a document of their own states, with its text where that is available."""
     return f"(select d.id, b.text from {_documents(at, ids)} d left join text_body b on b.hash = d.hash)"
 
 

@@ -29,7 +29,7 @@ from kbcore.text.escaping import in_quotes
 from kbcore.text.terms import has_digit
 from kbcore.view import as_of
 from kbcore.view.base_stamp import BaseStamp
-from kbcore.view.text_documents import HAS_OWN_TEXT, Reader, documents_at_hand, gather
+from kbcore.view.text_documents import HAS_OWN_TEXT, Reader, available_documents, gather
 from kbcore.view.text_query import FILLER_TERMS, FILLERS, LEAST_PART, MatchExpression, Ranking
 from kbcore.view.view import View
 
@@ -208,7 +208,7 @@ class TextIndex:
         return self._counts
 
     def lacking(self) -> list[str]:
-        """Return the ids of the entities whose documents were not at hand."""
+        """Return the ids of the entities whose documents were not available."""
         found = [id_ for (id_,) in self.rows("select id from entity where lacks_body order by id")]
         if not all(isinstance(id_, str) for id_ in found):
             raise ViewDamaged("the text index holds an entity without a usable id")
@@ -319,7 +319,7 @@ class TextIndex:
         """Add entities that it does not hold.
 
         ``nodes`` is a relation of the view with the columns of ``NODE``; ``bodies`` is one of ``id`` and ``text``, a
-        row for each entity that a document of its own states, its text null where that is not at hand.
+        row for each entity that a document of its own states, its text null where that is not available.
         """
         view.rows(
             "create or replace temp table text_new as select n.id, (sum("
@@ -372,7 +372,7 @@ def build(view: View, path: str, read: Reader, at: int | None = None) -> TextInd
     try:
         with index.transaction():
             index.rows(_UNMERGED)
-            index.add(view, as_of.nodes(at), documents_at_hand(at))
+            index.add(view, as_of.nodes(at), available_documents(at))
             index.rows(_MERGED)
             index.set_stamp(view.basis if at is None else view.recorded)
     except BaseException:
@@ -412,13 +412,13 @@ def inspect(path: str) -> tuple[int, int]:
 
 
 def changed_since(view: View, index: TextIndex, since: int, read: Reader) -> list[str]:
-    """Return the ids of what changed after a seq, and of what had no document at hand and has one now."""
+    """Return the ids of what changed after a seq, and of what had no document available and has one now."""
     lacking = index.lacking()
     changed = sql_of_changed(since)
     if lacking:
         view.rows("create or replace temp table text_lacking as select unnest($1::varchar[]) as id", [lacking])
         gather(view, read, "select id from text_lacking")
-        found = documents_at_hand(None, "select id from text_lacking")
+        found = available_documents(None, "select id from text_lacking")
         changed += f" union select id from {found} where text is not null"
     return [id_ for (id_,) in view.rows(changed)]
 
@@ -443,7 +443,7 @@ def take_in(view: View, index: TextIndex, changed: Sequence[str], read: Reader) 
     gather(view, read, changing)
     with index.transaction():
         index.forget(changed)
-        index.add(view, f"(select * from node where id in ({changing}))", documents_at_hand(None, changing))
+        index.add(view, f"(select * from node where id in ({changing}))", available_documents(None, changing))
         index.set_stamp(view.basis)
 
 

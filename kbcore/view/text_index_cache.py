@@ -25,7 +25,7 @@ from kbcore.view.text_index import TextIndex
 from kbcore.view.view import View
 
 if TYPE_CHECKING:
-    from kbcore.view.entity_vectors import BranchMeanings, Meanings
+    from kbcore.view.entity_vectors import BranchVectors, EntityVectors
 
 BODIES: Final = ".bodies.duckdb"
 """Beside the folders of the branches, whose names never begin with a dot."""
@@ -59,7 +59,7 @@ class BranchTexts:
         self.bodies_path = files.directory.parent / BODIES
         self._known = weakref.WeakKeyDictionary[View, _Indexes]()
         self._building = threading.Lock()
-        self._meanings: BranchMeanings | None = None
+        self._meanings: BranchVectors | None = None
 
     def is_kept(self) -> bool:
         """Tell whether the cache has an index, of whatever state."""
@@ -68,7 +68,7 @@ class BranchTexts:
     def index(self, view: View, at: int | None, read: Reader) -> TextIndex:
         """Return an index of the entities of a view, as of a seq.
 
-        ``read`` reads documents. Those that were not at hand before are tried again, once for each state of the branch.
+        ``read`` reads documents. Those that were not available are tried again, once for each state of the branch.
         """
         known = self._known.get(view)
         if known is None:
@@ -82,19 +82,19 @@ class BranchTexts:
                 known.past = at, text_index.build(view, ":memory:", read, at)
             return known.past[1]
 
-    def meanings(self, view: View, at: int | None, read: Reader) -> Meanings | None:
+    def meanings(self, view: View, at: int | None, read: Reader) -> EntityVectors | None:
         """Return the meaning of the entities of a view that an index was asked for, as of a seq; None of too many.
 
         Raises: ``embedding.ModelUnusable``.
         """
-        from kbcore.view.entity_vectors import BranchMeanings  # noqa: PLC0415 - most searches need no model
+        from kbcore.view.entity_vectors import BranchVectors  # noqa: PLC0415 - most searches need no model
 
         if self._meanings is None:
-            self._meanings = BranchMeanings(self._files)
+            self._meanings = BranchVectors(self._files)
         return self._meanings.of(view, at, read)
 
     def bodies(self, view: View, entities: Sequence[Node], at: int | None, read: Reader) -> Mapping[str, str]:
-        """Return the documents that state these entities as of a seq, by id, as far as they are at hand."""
+        """Return the documents that state these entities as of a seq, by id, as far as they are available."""
         documents = text_documents.documents_of(view, entities, at)
         if not documents:
             return {}

@@ -137,7 +137,7 @@ class TextSearch(msgspec.Struct, frozen=True):
 
     ``joined`` are the terms of names such as ``read-only`` and ``1.10.2``: what holds one comes before what holds its
     parts alone. ``is_question`` tells that it has too many words for all of them to be required. ``lacking`` counts
-    those of which the documents are not at hand, so that only their fields can be searched. ``basis`` is the same for
+    those of which the documents are not available, so that only their fields can be searched. ``basis`` is the same for
     the same entities with the same documents: only then are two answers in one order.
     """
 

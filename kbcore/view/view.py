@@ -226,7 +226,7 @@ class View:
         }
 
     def sources_since(self, seq: int) -> set[str] | None:
-        """Return the files of which records after a seq may say something else; None when that is not at hand."""
+        """Return the files of which records after a seq may say something else; None when that is not available."""
         if seq < self.base_seq:
             return None
         later = self._tail.elements["source"].items()
@@ -302,7 +302,7 @@ class View:
         return known or self._base.changeset(changeset_id)
 
     def changes_since(self, seq: int) -> list[Changes] | None:
-        """Return what each record after a seq changed, in their order; None when that is not at hand."""
+        """Return what each record after a seq changed, in their order; None when that is not available."""
         self._fold_pending()
         later = sorted((one for one in self._tail.recent if one[0] > seq), key=itemgetter(0))
         return [changes for _, _, changes in later] if len(later) == self.seq - seq else None

@@ -48,7 +48,7 @@ class PendingWork(msgspec.Struct, frozen=True):
     doubt: tuple[str, ...] = ()
 
 
-class Backlog:
+class Debouncer:
     """The paths that were noticed, each with the time of its first notice. Times are of one monotonic clock."""
 
     def __init__(self) -> None:

@@ -9,15 +9,15 @@ from pathlib import Path
 from kbcore.clock import Clock
 from kbcore.store.settings_files import CONFIG, RULES, SCHEMA
 from kbcore.store.workspace import Workspace
-from kbcore.watch.debounce import Backlog
+from kbcore.watch.debounce import Debouncer
 
 
 class Settings:
     """The settings files that were there at the last sync."""
 
-    def __init__(self, clock: Clock, backlog: Backlog) -> None:
+    def __init__(self, clock: Clock, debouncer: Debouncer) -> None:
         self._clock = clock
-        self._backlog = backlog
+        self._debouncer = debouncer
         self._there: frozenset[str] = frozenset()
 
     def note_used(self, workspace: Workspace) -> None:
@@ -31,7 +31,7 @@ class Settings:
     def are_being_saved(self) -> bool:
         """Return whether they changed a moment ago; those that went are looked at when that may be believed."""
         missing = [path for path in self._there if is_doubtful(Path(path))]
-        self._backlog.add(missing, self._clock.monotonic_s(), are_settings=True)
+        self._debouncer.add(missing, self._clock.monotonic_s(), are_settings=True)
         return bool(missing)
 
 

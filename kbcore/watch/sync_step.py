@@ -34,7 +34,7 @@ from kbcore.sync.answer import SyncAnswer
 from kbcore.sync.run import SyncOptions, sync
 from kbcore.text.wording import some_of
 from kbcore.view.view import View
-from kbcore.watch.debounce import Backlog, PendingWork
+from kbcore.watch.debounce import Debouncer, PendingWork
 from kbcore.watch.open_errors import OpenErrors
 from kbcore.watch.pauses import Retry
 from kbcore.watch.settings import Settings
@@ -78,9 +78,9 @@ class StepResult(msgspec.Struct, frozen=True):
 class SyncStep:
     """The syncs of one watcher, all by one author."""
 
-    def __init__(self, author: Author, backlog: Backlog, settings: Settings, open_errors: OpenErrors) -> None:
+    def __init__(self, author: Author, debouncer: Debouncer, settings: Settings, open_errors: OpenErrors) -> None:
         self._author = author
-        self._backlog = backlog
+        self._debouncer = debouncer
         self._settings = settings
         self._open_errors = open_errors
         self._reported: set[str] = set()
@@ -132,7 +132,7 @@ class SyncStep:
         self._open_errors.end("syncing")
         self._retry.end()
         self.branch, self.seq = branch, answer.outcome.seq
-        self._backlog.hold(answer.doubted, work.since_s, workspace.machine.clock.monotonic_s())
+        self._debouncer.hold(answer.doubted, work.since_s, workspace.machine.clock.monotonic_s())
         is_said = is_new and not ensured.is_warning
         notices = self._not_reported(filter(None, ["" if is_said else ensured.notice, *store.warnings, *store.notices]))
         if why and answer.outcome.applied:
@@ -151,11 +151,11 @@ class SyncStep:
             return False
         clock = workspace.machine.clock
         if is_stepping(workspace.repo, clock.epoch_ns()):
-            self._backlog.put_back(work, clock.monotonic_s(), _STEP_S)
+            self._debouncer.put_back(work, clock.monotonic_s(), _STEP_S)
             return False
         self._settings.forget(work.believed)
         if self._settings.are_being_saved():
-            self._backlog.put_back(work, clock.monotonic_s(), 0.0)
+            self._debouncer.put_back(work, clock.monotonic_s(), 0.0)
             return False
         return True
 
@@ -177,7 +177,7 @@ class SyncStep:
         self._put_back(workspace, work)
 
     def _put_back(self, workspace: Workspace, work: PendingWork) -> None:
-        self._backlog.put_back(work, workspace.machine.clock.monotonic_s(), self._retry.take_s())
+        self._debouncer.put_back(work, workspace.machine.clock.monotonic_s(), self._retry.take_s())
 
 
 def _options(work: PendingWork, *, is_new: bool) -> SyncOptions:

@@ -23,7 +23,7 @@ from kbcore.store.write_request import Author
 from kbcore.sync.active_extractors import wanted
 from kbcore.sync.run import check_worktree
 from kbcore.watch.checking import Checking
-from kbcore.watch.debounce import Backlog, PendingWork
+from kbcore.watch.debounce import Debouncer, PendingWork
 from kbcore.watch.events import Following, Listening, Polling, Synced, Tell
 from kbcore.watch.notices import NoNotices, NotedPaths
 from kbcore.watch.open_errors import OpenErrors
@@ -55,10 +55,10 @@ class Watcher:
         self._clock = workspace.machine.clock
         self._tell = tell
         self._listen = listen
-        self._backlog = Backlog()
-        self._settings = Settings(self._clock, self._backlog)
+        self._debouncer = Debouncer()
+        self._settings = Settings(self._clock, self._debouncer)
         open_errors = OpenErrors(self._clock, tell, self._settings.are_being_saved)
-        self._sync_step = SyncStep(author, self._backlog, self._settings, open_errors)
+        self._sync_step = SyncStep(author, self._debouncer, self._settings, open_errors)
         self._checking = Checking(self._clock, tell, open_errors)
         self._notices: NotedPaths | None = None
         self._is_stopped = False
@@ -116,7 +116,7 @@ class Watcher:
 
     def _look_at_everything(self) -> None:
         """Look at everything that may have changed without a notice."""
-        self._backlog.add_all(self._clock.monotonic_s())
+        self._debouncer.add_all(self._clock.monotonic_s())
         if self._sync_step.branch:
             self._checking.plan()
             self._look_at_store()
@@ -145,7 +145,7 @@ class Watcher:
             self._sort(places, notices.take(self._pause_s()))
             if notices.has_ended:
                 raise _ListenAgain
-            work = self._backlog.due(self._clock.monotonic_s(), lambda name: is_doubtful(places.root / name))
+            work = self._debouncer.due(self._clock.monotonic_s(), lambda name: is_doubtful(places.root / name))
             if work:
                 self._take_in(work)
                 if work.paths is None and self._places() != places:
@@ -156,16 +156,16 @@ class Watcher:
     def _pause_s(self) -> float:
         """Return how long there is nothing to do unless something changes."""
         now_s = self._clock.monotonic_s()
-        wait_s = self._backlog.wait_s(now_s)
+        wait_s = self._debouncer.wait_s(now_s)
         waits = [_IDLE_S] if wait_s is None else [wait_s]
-        check_s = None if self._backlog.is_settling(now_s) else self._checking.due_s
+        check_s = None if self._debouncer.is_settling(now_s) else self._checking.due_s
         waits += [max(0.0, at_s - now_s) for at_s in (self._quiet_look.at_s, check_s) if at_s is not None]
         return min(waits)
 
     def _has_news(self, places: Places, notices: NotedPaths) -> bool:
         """Return whether there is something to do that no check should keep waiting. Raises ``_ListenAgain``."""
         self._sort(places, notices.take(0.0))
-        return self._is_stopped or self._backlog.is_settling(self._clock.monotonic_s())
+        return self._is_stopped or self._debouncer.is_settling(self._clock.monotonic_s())
 
     def _sort(self, places: Places, changed: set[str]) -> None:
         """Note what these paths mean. Raises ``_ListenAgain`` when what is watched may be another folder by now."""
@@ -175,24 +175,24 @@ class Watcher:
             path = Path(text)
             meaning = places.meaning(path)
             if meaning in {"file", "folder", "layout"}:
-                self._backlog.add([path.relative_to(places.root).as_posix()], now_s)
+                self._debouncer.add([path.relative_to(places.root).as_posix()], now_s)
             if meaning == "layout":
-                self._backlog.end_pause()
-                self._backlog.add_all(now_s)
+                self._debouncer.end_pause()
+                self._debouncer.add_all(now_s)
             if meaning == "settings":
-                self._backlog.end_pause()
-                self._backlog.add([text], now_s, are_settings=True)
+                self._debouncer.end_pause()
+                self._debouncer.add([text], now_s, are_settings=True)
                 self._checking.plan(is_asked=True)
             elif meaning == "checkout":
-                self._backlog.end_pause()
+                self._debouncer.end_pause()
                 if self._has_moved():
-                    self._backlog.add_all(now_s)
+                    self._debouncer.add_all(now_s)
             elif meaning == "store":
                 self._look_at_store()
             # Where files are looked at, that goes on in whatever has the place of a folder.
             is_elsewhere |= not self._is_polling and (meaning == "layout" or places.is_listened(path))
         if self._quiet_look.is_due(now_s):
-            self._backlog.add_all(now_s)
+            self._debouncer.add_all(now_s)
             # Rules ask for files without notices, such as source code.
             self._checking.plan()
             # What the system had not enough of may be there again.
@@ -244,7 +244,7 @@ class Watcher:
             self._has_foreign = False
             foreign = self._sync_step.foreign(self._workspace)
             self._take_in(PendingWork(foreign.paths, self._clock.monotonic_s()), foreign.why)
-        if self._sync_step.is_pending or self._backlog.has_settings or self._settings.are_being_saved():
+        if self._sync_step.is_pending or self._debouncer.has_settings or self._settings.are_being_saved():
             # What keeps it from syncing would keep it from checking, or make that say what is no longer so.
             self._checking.put_off()
             return

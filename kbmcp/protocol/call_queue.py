@@ -30,7 +30,7 @@ _monotonic_s: Final = SystemClock().monotonic_s
 class QueuedCall(msgspec.Struct, eq=False):
     """A call in the queue of a branch, which is named by the directory of its store."""
 
-    line: Path
+    directory: Path
     notify: Callable[[], object]
     reads: bool = False
     waits_for_writers_until_s: float = math.inf
@@ -40,14 +40,14 @@ class QueuedCall(msgspec.Struct, eq=False):
     """The time at which it was admitted."""
 
 
-class FairTurn:
+class FairLock:
     """A lock of the tasks of one event loop: first in, first out. It is given back in any thread.
 
     The loop is woken only where another task waits for it.
     """
 
     def __init__(self) -> None:
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         self._is_taken = False
         self._waiting: dict[asyncio.Future[None], None] = {}
 
@@ -56,8 +56,8 @@ class FairTurn:
         return self._is_taken
 
     async def acquire(self) -> None:
-        """Wait for the turn; does not let other tasks run where none has it."""
-        with self._gate:
+        """Wait for the lock; does not let other tasks run where none has it."""
+        with self._lock:
             if not self._is_taken:
                 self._is_taken = True
                 return
@@ -66,16 +66,16 @@ class FairTurn:
         try:
             await place
         except asyncio.CancelledError:
-            with self._gate:
-                has_turn = place not in self._waiting
+            with self._lock:
+                has_it = place not in self._waiting
                 self._waiting.pop(place, None)
-            if has_turn:  # it came meanwhile
+            if has_it:  # it came meanwhile
                 self.release()
             raise
 
     def release(self) -> None:
-        """Give the turn to the next task that waits."""
-        with self._gate:
+        """Give the lock to the next task that waits."""
+        with self._lock:
             place = next(iter(self._waiting), None)
             if place is None:
                 self._is_taken = False
@@ -94,61 +94,61 @@ class CallQueue:
 
     def __init__(self, now_s: Callable[[], float] = _monotonic_s) -> None:
         self._now_s = now_s
-        self._gate = threading.Lock()
-        self._lines: dict[Path, dict[QueuedCall, None]] = {}
+        self._lock = threading.Lock()
+        self._queues: dict[Path, dict[QueuedCall, None]] = {}
         """The calls in each, in the order of arrival."""
         self._due_s: dict[Path, float] = {}
         """The time at which the loop checks a queue again: a call may be admitted then although none has left."""
         self._loop: asyncio.AbstractEventLoop | None = None
         """The loop of the calls; without one, waiting calls are admitted only when one leaves."""
-        self.arrivals = FairTurn()
+        self.arrivals = FairLock()
         """Held by the first of the calls that have arrived and are not in the queue of a branch yet."""
 
-    def enqueue(self, line: Path, notify: Callable[[], object], *, reads: bool = False) -> QueuedCall:
+    def enqueue(self, directory: Path, notify: Callable[[], object], *, reads: bool = False) -> QueuedCall:
         """Add a call at the end of a queue, to read only or to read and write.
 
         ``notify`` is called when the call is admitted, by the thread of the call that left, and must not block. It is
         not called when the call is admitted at once (see ``is_admitted``).
         """
-        place = QueuedCall(line, notify, reads, self._now_s() + AFTER_WRITES_S)
-        with self._gate:
-            self._lines.setdefault(line, {})[place] = None
-            self._admit(line, but_notify_not=place)
+        place = QueuedCall(directory, notify, reads, self._now_s() + AFTER_WRITES_S)
+        with self._lock:
+            self._queues.setdefault(directory, {})[place] = None
+            self._admit(directory, but_notify_not=place)
         return place
 
     def is_admitted(self, place: QueuedCall) -> bool:
         """Return whether a call that has not left is admitted."""
-        with self._gate:
+        with self._lock:
             return place.is_admitted
 
-    def admit_due(self, line: Path) -> None:
+    def admit_due(self, directory: Path) -> None:
         """Admit the calls that may run because time has passed."""
-        with self._gate:
-            self._due_s.pop(line, None)
-            if line in self._lines:
-                self._admit(line)
+        with self._lock:
+            self._due_s.pop(directory, None)
+            if directory in self._queues:
+                self._admit(directory)
 
     def leave(self, place: QueuedCall) -> None:
         """Remove a call from its queue, admitted or not; does nothing when it was removed already."""
-        with self._gate:
-            line = self._lines.get(place.line, {})
-            if place not in line:
+        with self._lock:
+            calls = self._queues.get(place.directory, {})
+            if place not in calls:
                 return
-            del line[place]
-            if line:
-                self._admit(place.line)
+            del calls[place]
+            if calls:
+                self._admit(place.directory)
             else:
-                del self._lines[place.line]
-                self._due_s.pop(place.line, None)
+                del self._queues[place.directory]
+                self._due_s.pop(place.directory, None)
 
-    def _admit(self, name: Path, but_notify_not: QueuedCall | None = None) -> None:
+    def _admit(self, directory: Path, but_notify_not: QueuedCall | None = None) -> None:
         """Admit every call that may run now."""
-        line = self._lines[name]
+        calls = self._queues[directory]
         now_s = self._now_s()
-        since_s = [place.since_s for place in line if place.reads and place.is_admitted]
+        since_s = [place.since_s for place in calls if place.reads and place.is_admitted]
         due_s = math.inf
         is_written = False
-        for place in line:
+        for place in calls:
             if not place.is_admitted and place.reads:
                 waits_for_writers = is_written and place.waits_for_writers_until_s > now_s
                 place.is_admitted = not waits_for_writers and readers_left(since_s, now_s) > 0
@@ -168,23 +168,23 @@ class CallQueue:
                 place.since_s = now_s
                 if place is not but_notify_not:
                     place.notify()
-        self._note_due(name, due_s)
+        self._note_due(directory, due_s)
 
-    def _note_due(self, name: Path, due_s: float) -> None:
+    def _note_due(self, directory: Path, due_s: float) -> None:
         """Have the loop check a queue at this time; infinity where only a call that leaves changes it."""
-        if self._loop is None or due_s >= self._due_s.get(name, math.inf):
+        if self._loop is None or due_s >= self._due_s.get(directory, math.inf):
             return
-        self._due_s[name] = due_s
+        self._due_s[directory] = due_s
         with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._admit_at, name, due_s)
+            self._loop.call_soon_threadsafe(self._admit_at, directory, due_s)
 
-    def _admit_at(self, name: Path, due_s: float) -> None:
-        asyncio.get_running_loop().call_later(due_s - self._now_s(), self.admit_due, name)
+    def _admit_at(self, directory: Path, due_s: float) -> None:
+        asyncio.get_running_loop().call_later(due_s - self._now_s(), self.admit_due, directory)
 
-    def length(self, line: Path) -> int:
+    def length(self, directory: Path) -> int:
         """Return the number of calls in a queue, admitted and waiting ones."""
-        with self._gate:
-            return len(self._lines.get(line, ()))
+        with self._lock:
+            return len(self._queues.get(directory, ()))
 
     @contextmanager
     def taken(self, directory: Path, *, reads: bool = False) -> Iterator[None]:

@@ -52,7 +52,7 @@ class WorkerThreads:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         self._count = 0
         self._waiting: dict[_Job, None] = {}
         self._idle: dict[queue.SimpleQueue[_Job], None] = {}
@@ -80,7 +80,7 @@ class WorkerThreads:
         return result
 
     def _begin(self, job: _Job) -> None:
-        with self._gate:
+        with self._lock:
             if self._idle:
                 self._idle.popitem()[0].put(job)
                 return
@@ -94,20 +94,20 @@ class WorkerThreads:
         try:
             threading.Thread(target=self._work, args=(inbox,), name="kb-mcp worker", daemon=True).start()
         except BaseException:
-            with self._gate:
+            with self._lock:
                 self._count -= 1
             raise
 
     def _withdraw(self, job: _Job) -> bool:
         """Take back work that waits; False where a thread has it."""
-        with self._gate:
+        with self._lock:
             return self._waiting.pop(job, self) is None
 
     def _work(self, inbox: queue.SimpleQueue[_Job]) -> None:
         job: _Job | None = inbox.get()
         while job is not None:
             job.run()
-            with self._gate:
+            with self._lock:
                 following = next(iter(self._waiting), None)
                 if following is None:
                     self._idle[inbox] = None
@@ -121,7 +121,7 @@ class WorkerThreads:
         """Return the next work of a thread that waits; None when it is to end."""
         with suppress(queue.Empty):
             return inbox.get(timeout=_IDLE_S)
-        with self._gate:
+        with self._lock:
             if inbox in self._idle:
                 del self._idle[inbox]
                 self._count -= 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kbmcp.resources.pages import ResourcePage, license_text
+from kbmcp.resources.static_pages import ResourcePage, license_text
 from kbmcp.tools import logic_help
 
 TOOLSET: Final = "logic"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kbcore.kip.reference import SYNTAX
-from kbmcp.resources.pages import ResourcePage
+from kbmcp.resources.static_pages import ResourcePage
 
 WAKING: Final = """\
 You are the waking mind, `$self`: you work with people. KB is your memory: what you remember, and what the files of \

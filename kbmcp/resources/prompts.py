@@ -19,8 +19,8 @@ from kbcore.text.escaping import fenced, in_quotes
 from kbcore.text.suggest import did_you_mean, nearest
 from kbmcp.resources import logic_prompts, prompt_facts, prompt_guidance, resource_list
 from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE, TOOLSET
-from kbmcp.resources.pages import ResourcePage
 from kbmcp.resources.prompt_facts import Asked
+from kbmcp.resources.static_pages import ResourcePage
 from kbmcp.tools.answers import DATA_NOTE, Payload, length_of, text_of
 from kbmcp.tools.call import Call, Client
 from kbmcp.tools.refusals import allowed_names
@@ -220,7 +220,7 @@ def _guidance(service: Service, prompt: Prompt, asked: Mapping[str, str]) -> str
     text = prompt.guide.read() if prompt.guide else prompt.guidance
     if prompt.modes:
         text = prompt.modes[asked.get("mode", "").strip() or next(iter(prompt.modes))]
-    return prompt_guidance.spoken(text, is_dotted=options.is_dotted, is_read_only=options.is_read_only)
+    return prompt_guidance.in_words_for(text, is_dotted=options.is_dotted, is_read_only=options.is_read_only)
 
 
 def refusal(error: Exception, payload: Payload) -> MCPError:

@@ -25,8 +25,8 @@ from kbmcp.resources import skills
 from kbmcp.resources.logic_prompts import LOGIC_PAGES
 from kbmcp.resources.logic_prompts import TOOLSET as LOGIC
 from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE, TOOLSET
-from kbmcp.resources.pages import ResourcePage
 from kbmcp.resources.prompt_guidance import for_server
+from kbmcp.resources.static_pages import ResourcePage
 from kbmcp.tools import argument_models, check, logic, query, sleep
 from kbmcp.tools import context as contexts
 from kbmcp.tools.answers import DATA_NOTE, PAGE_CHARS, Payload, cut_deep, length_of, text_of
@@ -136,11 +136,11 @@ def _read(call: Call, _: str) -> Payload:
 
 
 def _entity(call: Call, key: str) -> Payload:
-    from kbcore.store.apply import nearest_id
+    from kbcore.query.data_names import nearest_id
 
     shown = query.query(call, argument_models.QueryArguments(ids=[key], edges=True), [])
     if not shown["entities"]:
-        near = call.read(lambda view: nearest_id(view, key))
+        near = call.read(lambda view: nearest_id(view.rows, key))
         hint = f"Did you mean {in_quotes(near)}?" if near else ""
         raise NotFound(f"There is no entity {in_quotes(key)}.", hint=hint)
     return shown

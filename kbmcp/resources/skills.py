@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from kbcore.limits import MAX_ID_CHARS
 from kbcore.prime.agent_text import SKILL_DESCRIPTION, SKILL_NAME, skill_front_matter, skill_text
 from kbcore.text.escaping import in_quotes
-from kbmcp.resources.pages import ResourcePage
+from kbmcp.resources.static_pages import ResourcePage
 
 EXTENSION: Final = "io.modelcontextprotocol/skills"
 URI: Final = f"skill://{SKILL_NAME}/SKILL.md"

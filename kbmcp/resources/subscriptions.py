@@ -31,7 +31,7 @@ from kbmcp.resources import resource_digests, resource_list
 from kbmcp.resources.resource_digests import BranchSnapshot, Mark
 from kbmcp.resources.resource_list import RequestedResource
 from kbmcp.tools import hints
-from kbmcp.tools.refusals import explain
+from kbmcp.tools.refusals import error_json
 from kbmcp.tools.service import Service
 
 LOOK_S: Final = 0.5
@@ -208,7 +208,7 @@ class Subscriptions:
 
     def _refusal(self, error: KBError, protocol: str) -> MCPError:
         is_dotted = self._service.options.is_dotted
-        payload = explain(
+        payload = error_json(
             error, hints.hint_for(error, "kb.query", is_dotted=is_dotted), {}, writes=False, is_dotted=is_dotted
         )
         return resource_list.refusal(error, payload, protocol)

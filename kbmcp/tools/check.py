@@ -22,7 +22,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import FilesUnknown, InvalidQuery, NotFound, Problem
-from kbcore.store import unread
+from kbcore.store import unread_stores
 from kbcore.text import cursor as cursors
 from kbcore.text.wording import more_without_effect, pluralize
 from kbmcp.tools.answers import PAGE_CHARS, Payload, cut_deep, fit, leading, length_of
@@ -206,7 +206,7 @@ def _page(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> Paylo
         idle = [f"{one.path}: {one.message} {one.remedy}".rstrip() for one in idle_suppressions(call.workspace, view)]
         notes.append(_first(idle, _NOTE_CHARS // 3))
     # Named in a check, because nothing else reads the files there.
-    notes.append(" ".join(map(str, unread.find_unread(call.workspace.folders)))[: _NOTE_CHARS // 2])
+    notes.append(" ".join(map(str, unread_stores.find_unread(call.workspace.folders)))[: _NOTE_CHARS // 2])
     if said := " ".join(filter(None, notes)):
         shown["note"] = said
     return shown

@@ -50,14 +50,14 @@ class EntitiesRead:
     """The entities that the client of this process was shown, each with the seq of the answer."""
 
     def __init__(self) -> None:
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         self._seqs: dict[str, dict[str, int]] = {}
         self._looked: dict[str, int] = {}
         """The head up to which a branch was looked at."""
 
     def ids(self, branch: str) -> list[str]:
         """Return the entities of a branch that are remembered, the latest last."""
-        with self._gate:
+        with self._lock:
             return [*self._seqs.get(branch, {})]
 
     def note(self, branch: str, store: BranchStore, session: str, answer: Mapping[str, Any]) -> str:
@@ -70,7 +70,7 @@ class EntitiesRead:
             changed = self.changed(branch, store, session) if self._is_behind(branch, head) else []
         except KBError:  # the call is answered; the next one says what is wrong with the store
             return ""
-        with self._gate:
+        with self._lock:
             self._looked[branch] = head
             seqs = self._seqs.setdefault(branch, {})
             seqs |= {one.id: one.seq for one in changed if one.id in seqs}
@@ -86,7 +86,7 @@ class EntitiesRead:
 
     def changed(self, branch: str, store: BranchStore, session: str) -> list[ChangedSince]:
         """Return what others have changed of what was shown. Raises: as reading the store."""
-        with self._gate:
+        with self._lock:
             seqs = dict(self._seqs.get(branch, {}))
         if not seqs:
             return []
@@ -98,7 +98,7 @@ class EntitiesRead:
         return store.read(found)
 
     def _is_behind(self, branch: str, head: int) -> bool:
-        with self._gate:
+        with self._lock:
             return self._looked.get(branch, 0) < head
 
 

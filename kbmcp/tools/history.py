@@ -19,7 +19,7 @@ from kbmcp.tools.call import Call
 from kbmcp.tools.hints import of_tools
 from kbmcp.tools.history_request import HistoryRequest, misfits, read_request
 from kbmcp.tools.refusals import refused_arguments
-from kbmcp.tools.truncation import shortened
+from kbmcp.tools.truncation import cut_value
 from kbmcp.tools.undo import revert_records, roll_back_to, target_of
 from kbmcp.tools.write import answer_of
 
@@ -236,12 +236,12 @@ def _brief(row: Payload) -> Payload:
     """Return who wrote fields, within the room for all rows: the record whole, then as much of the rest as fits."""
     shown = dict(row)
     if length_of(shown.get("actor", "")) > _ACTOR_CHARS:
-        shown["actor"] = shortened(shown["actor"], _ACTOR_CHARS)
+        shown["actor"] = cut_value(shown["actor"], _ACTOR_CHARS)
     lists = {name: shown.pop(name) for name in ("fields", "files") if name in shown}
     message = shown.get("message", "")
     room = min(_WHY_CHARS, _WHO_CHARS - _MORE_CHARS - length_of(shown | {"message": ""}))
     if length_of(message) > room:
-        shown["message"] = shortened(message, room)
+        shown["message"] = cut_value(message, room)
     for name, items in lists.items():
         more = {f"more_{name}": len(items)}
         kept = leading(items, _WHO_CHARS - length_of(shown | more | {name: []}))
@@ -298,12 +298,12 @@ def _proposals(asked: HistoryRequest, view: View) -> list[Proposal]:
 def _decide(call: Call, asked: HistoryRequest) -> Payload:
     """Accept or reject what is requested. Raises: ``ReviewRequired``; ``NotFound``; as ``WriteTarget.apply``."""
     from kbcore.errors.remedies import kb
-    from kbcore.store.review import check_reviewer, decision
+    from kbcore.store.review import check_reviewer, deciding_changeset
 
     check_reviewer(call.workspace, call.author)
     found, head = call.store.read(lambda view: (_proposals(asked, view), view.recorded_seq))
     if not found:
         raise NotFound("Nothing of what you name is proposed.", hint=f"{kb('review')} lists what is proposed.")
     accepted, rejected = (found, []) if asked.action == "accept" else ([], found)
-    changeset = decision(accepted, rejected, seq=head, message=asked.message, dry_run=asked.dry_run)
+    changeset = deciding_changeset(accepted, rejected, seq=head, message=asked.message, dry_run=asked.dry_run)
     return answer_of(call, target_of(call).apply(changeset))

@@ -79,7 +79,7 @@ def read_request(call: Call, asked: HistoryArguments) -> HistoryRequest:
     from kbcore.store.history import moment
     from kbcore.store.history.when import When, point_in
 
-    asked = _parted(call, asked)
+    asked = _with_range_split(call, asked)
     what = (asked.action, asked.id, asked.field, asked.seq, asked.to, asked.since, asked.until)
     session = _session_of(call, asked)
     mark = cursors.request_mark((call.branch, *what, asked.actor, session))
@@ -140,7 +140,7 @@ def _session_of(call: Call, asked: HistoryArguments) -> str:
     return call.author.session if is_own else call.session_named(asked.session)
 
 
-def _parted(call: Call, asked: HistoryArguments) -> HistoryArguments:
+def _with_range_split(call: Call, asked: HistoryArguments) -> HistoryArguments:
     """Return what is asked for with both ends of a range ``A..B`` in ``since`` as ``since`` and ``until``.
 
     An end that names the branch that is answered for is its head, as one that is left out.

@@ -33,7 +33,7 @@ class ConnectionNotices:
         self._has_core = has_core
         self._is_read_only = is_read_only
         self._is_dotted = is_dotted
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         self._moved: list[str] = []
         """On stores of an older layout that this process moved."""
         self._has_said_sharing = False
@@ -45,7 +45,7 @@ class ConnectionNotices:
 
     def add_moved(self, notice: str) -> None:
         """Keep what is to be said of stores that were moved."""
-        with self._gate:
+        with self._lock:
             self._moved.append(notice)
 
     def news(self, call: Call) -> str:
@@ -55,7 +55,7 @@ class ConnectionNotices:
         the store; each is said once. What is missing from the store is said with every answer.
         """
         sharing = self._sharing_of(call)
-        with self._gate:
+        with self._lock:
             store = call.store
             notices = store.notices
             first = self._sent.get(store, 0)
@@ -78,7 +78,7 @@ class ConnectionNotices:
 
     def take_advice(self) -> str:
         """Return the advice for the first answer of the connection, "" for all others, and where it has no tool."""
-        with self._gate:
+        with self._lock:
             is_first, self.has_advised = not self.has_advised, True
         if not is_first or not self._has_core:
             return ""
@@ -102,7 +102,7 @@ class ConnectionNotices:
     def first_use(self, ensured: Ensured) -> str:
         """Return what is to be said of a branch whose store was looked for; of one that is doubted only once."""
         if ensured.is_doubted:
-            with self._gate:
+            with self._lock:
                 is_said = ensured.notice in self._reported_doubts
                 self._reported_doubts.add(ensured.notice)
             return "" if is_said else ensured.notice

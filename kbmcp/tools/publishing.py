@@ -30,7 +30,7 @@ class StorePublisher:
     """
 
     def __init__(self) -> None:
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         self._due: dict[BranchStore, None] = {}
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
@@ -38,7 +38,7 @@ class StorePublisher:
 
     def add(self, store: BranchStore) -> None:
         """Have the view of a store published, unless that is to be done already. Does not wait."""
-        with self._gate:
+        with self._lock:
             if self._stopping.is_set():
                 return
             self._due[store] = None
@@ -50,7 +50,7 @@ class StorePublisher:
 
     def stop(self) -> None:
         """Publish no more, and interrupt what is being published."""
-        with self._gate:
+        with self._lock:
             self._stopping.set()
             thread = self._thread
         self._work.stop()
@@ -71,7 +71,7 @@ class StorePublisher:
     def _next(self) -> BranchStore | None:
         """Return the next store, after a pause; None where there is none, and this thread is to end."""
         self._stopping.wait(PUBLISH_AFTER_S)
-        with self._gate:
+        with self._lock:
             if self._due and not self._stopping.is_set():
                 store = next(iter(self._due))
                 del self._due[store]

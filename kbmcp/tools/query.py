@@ -26,7 +26,7 @@ from kbmcp.tools.call import Call
 from kbmcp.tools.hints import hint_for, in_tool_words, of_tools
 from kbmcp.tools.provenance import add_provenance
 from kbmcp.tools.query_extras import Extras
-from kbmcp.tools.refusals import explain, refused_arguments
+from kbmcp.tools.refusals import error_json, refused_arguments
 from kbmcp.tools.truncation import PartPlace, cut_entity, part_cursor, part_of, read_part_cursor
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _one_query(given: Mapping[str, Any]) -> tuple[QueryArguments, list[Problem]]
 
 def _refusal(call: Call, error: KBError, room: int) -> Payload:
     hint = hint_for(error, "kb.query", is_dotted=call.is_dotted)
-    shown: Payload = cut_deep(explain(error, hint, {}, writes=False, is_dotted=call.is_dotted), room)
+    shown: Payload = cut_deep(error_json(error, hint, {}, writes=False, is_dotted=call.is_dotted), room)
     return shown
 
 

@@ -104,7 +104,7 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
     from kbcore.limits import MAX_TRAVERSAL_DEPTH
     from kbcore.query import impact as analysis
     from kbcore.query import subject
-    from kbcore.store.history.log import missing
+    from kbcore.store.history.log import no_such_entity
     from kbcore.sync.symbol_at import at_path, no_entity_at
 
     start, word = subject.find(view.rows, asked.ids[0], seq), asked.ids[0]
@@ -112,7 +112,7 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
     if start is None and at is None:
         if refused := no_entity_at(view, word, seq):
             raise refused
-        raise missing(view, word) if seq is None else NotFound(f"There was no {word!r} at seq {seq}.")
+        raise no_such_entity(view, word) if seq is None else NotFound(f"There was no {word!r} at seq {seq}.")
     starts = at.subjects if at else (start,) if start else ()
     of_files = owners_of(call)
     depth = asked.depth if "depth" in asked.model_fields_set else MAX_TRAVERSAL_DEPTH

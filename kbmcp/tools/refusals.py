@@ -53,7 +53,7 @@ def limit_problems(limit: int, most: int = limits.MAX_PAGE_ROWS) -> Iterator[Pro
         yield Problem("$.limit", "out_of_range", message, "Use `next_cursor` for more." if limit > 0 else "")
 
 
-def explain(
+def error_json(
     error: KBError, hint: str, around: Mapping[str, Any], *, writes: bool, is_dotted: bool, has_core: bool = True
 ) -> Payload:
     """Return the JSON of an error.

@@ -28,7 +28,7 @@ from kbmcp.protocol.call_queue import Ticket
 from kbmcp.tools import answers, elicitation, hints
 from kbmcp.tools.answers import Payload
 from kbmcp.tools.call import Client, Report
-from kbmcp.tools.refusals import explain, refused_arguments
+from kbmcp.tools.refusals import error_json, refused_arguments
 from kbmcp.tools.service import Arrival, ServerOptions, Service
 
 MAX_ARGUMENT_BYTES: Final = 4 * MIB
@@ -274,7 +274,9 @@ class _Attempt:
         error.locate_remedies(locate)
         hint = hints.hint_for(error, self._key, is_dotted=options.is_dotted, has_core=options.has_core)
         hint = locate(hint)
-        body = explain(error, hint, around, writes=self._writes, is_dotted=options.is_dotted, has_core=options.has_core)
+        body = error_json(
+            error, hint, around, writes=self._writes, is_dotted=options.is_dotted, has_core=options.has_core
+        )
         return CallResult(options, body, error, self._writes)
 
 

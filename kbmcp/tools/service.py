@@ -94,7 +94,7 @@ class Service:
         self.options = options
         self.session = options.env.get("KB_SESSION", "").strip() or secrets.token_hex(8)
         """The session id of the records of this connection."""
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         """Held for a moment at a time, never while a file is copied, a journal read or a program run."""
         self.queue = CallQueue()
         self.running: set[CurrentWork] = set()
@@ -183,7 +183,7 @@ class Service:
         """Return a notice on files that git has left next to a store, when the call before used another."""
         from kbcore.store import branches
 
-        with self._gate:
+        with self._lock:
             directory = workspace.folders.directory_of(branch)
             is_new, self._last = directory != self._last, directory
         return branches.left_over(workspace, branch) if is_new else ""
@@ -227,7 +227,7 @@ class Service:
         from kbcore.sync.overlay import WorktreeFiles
         from kbcore.watch.changed_paths import listen
 
-        with self._gate:
+        with self._lock:
             if self._files is None:
                 self._files = WorktreeFiles(listen)
             return self._files
@@ -239,7 +239,7 @@ class Service:
             return None
         from kbmcp.tools.prolog_connection import PrologConnection
 
-        with self._gate:
+        with self._lock:
             if self._prolog is None:
                 self._prolog = PrologConnection(self.options.env, self.options.libraries, self.options.roots)
             return self._prolog
@@ -264,7 +264,7 @@ class Service:
         from kbcore.store.pool import Machine, StorePool
         from kbcore.store.workspace import open_workspace
 
-        with self._gate:
+        with self._lock:
             if self._shared is None:
                 env = self.options.env
                 machine = Machine(RealFs(shared=SharedModes(env)), SystemClock(), env)
@@ -295,7 +295,7 @@ class Service:
         self.publisher.stop()
         if self._prolog is not None:
             self._prolog.close()
-        with self._gate:
+        with self._lock:
             if self._files is not None:
                 self._files.close()
             if self._shared is not None:

@@ -34,7 +34,7 @@ def cut_entity(entity: Payload, room: int) -> tuple[Payload, list[Payload]]:
     kept: Payload = {}
     cuts: list[Payload] = []
     for field, value in whole:
-        shown = value if field == "id" or length_of(value) <= share else shortened(value, share)
+        shown = value if field == "id" or length_of(value) <= share else cut_value(value, share)
         needed = _key_chars(field) + length_of(shown)
         if needed > left or (shown is not value and len(shown) <= 1):  # nothing of it but the mark of the cut
             cuts.append({"field": field, "characters": len(_plain(value)), "shown": 0})
@@ -121,7 +121,7 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else text_of(value)
 
 
-def shortened(value: Any, share: int) -> str:
+def cut_value(value: Any, share: int) -> str:
     """Return the beginning of a value and a mark, together within a share that holds more than those."""
     text = _plain(value)[:share]
     while length_of(text) + 1 > share:

@@ -46,7 +46,7 @@ class Listing:
         self._has_vocabulary = "kip" in toolsets
         self._threads = WorkerThreads(1)
         """None of those for calls: it is kept while the names wait for calls that write."""
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         self._as_of: tuple[object, ...] = ()
         self._latest: SchemaNames | None = None
         self._given: SchemaNames | None = None
@@ -59,34 +59,34 @@ class Listing:
             raise exhausted(error, may_be_written=False) or error from error
         is_done = anyio.Event()
         tasks.start_soon(self._read, service, is_done)
-        with self._gate:
+        with self._lock:
             self._latest = None
         with anyio.move_on_after(LIST_WAIT_S):
             await is_done.wait()
-        with self._gate:
+        with self._lock:
             self._given = self._latest or project
             return self._given
 
     def note(self, call: Call, answer: Mapping[str, Any]) -> None:
         """Store the names as of a call that read, and had this answer."""
         schema = call.workspace.schema
-        with self._gate:
+        with self._lock:
             if self._given is None:
                 return
         with suppress(KBError):  # the call is answered; the next one says what is wrong with the store
             # The answers of prompts and of some failures have no seq.
             seq = answer.get("seq")
             as_of = (call.branch, call.store.head().seq if seq is None else seq, schema)
-            with self._gate:
+            with self._lock:
                 if as_of == self._as_of:
                     return
             found = call.store.read(lambda view: self._found(view, schema))
-            with self._gate:
+            with self._lock:
                 self._as_of, self._latest = as_of, found
 
     def is_changed(self) -> bool:
         """Return whether the client has another list than the one it would get now; once for each change."""
-        with self._gate:
+        with self._lock:
             if self._given is None or self._latest in {None, self._given}:
                 return False
             self._given = self._latest
@@ -97,7 +97,7 @@ class Listing:
         try:
             with running(service) as work:
                 found = await self._threads.run(partial(self._recorded, service), work.stop)
-            with self._gate:
+            with self._lock:
                 self._latest, self._as_of = found, ()
         except KBError:
             pass  # the tools say what is wrong, and the list has the names of the project

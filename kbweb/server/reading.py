@@ -124,7 +124,7 @@ class Reader:
         self._copies = _Copies()
         self._gates: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
         """By the kind of an answer; held while one is found: who waits for it would find the same."""
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         """Held while an answer is noted."""
         self._answers: list[tuple[tuple[Any, ...], float, Any]] = []
         """Kept answers about states, each with its key, which has no hash, and when; the last ones."""
@@ -229,7 +229,7 @@ class Reader:
             if known is not None:
                 return known
             found = find()
-            with self._gate:
+            with self._lock:
                 others = [one for one in self._answers if one[0] != key]
                 self._answers = [*others, (key, _now_s(state), found)][-_KEPT_ANSWERS:]
         return found
@@ -276,13 +276,13 @@ class _Copies:
     """Copies of earlier states, the last ones that were asked for. One request at a time uses a copy."""
 
     def __init__(self) -> None:
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         self._kept: dict[tuple[str, str, int], tuple[View, ExitStack]] = {}
 
     def use(self, view: View, seq: int, use: Callable[[View], T]) -> T:
         """Return ``use(copy)`` of a copy of a view as of a seq. Raises: as ``scratch_copy``; what ``use`` raises."""
         key = (view.recorded.store_id, view.recorded.sum, seq)
-        with self._gate:
+        with self._lock:
             found = self._kept.pop(key, None)
             if found is None:
                 while len(self._kept) >= _KEPT_COPIES:
@@ -294,7 +294,7 @@ class _Copies:
 
     def close(self) -> None:
         """Remove the copies."""
-        with self._gate:
+        with self._lock:
             for _, stack in self._kept.values():
                 stack.close()
             self._kept.clear()

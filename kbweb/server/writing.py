@@ -13,7 +13,7 @@ from kbcore.model import changeset
 from kbcore.store import branches
 from kbcore.store.history.undo import UndoOptions
 from kbcore.store.history.when import is_seq
-from kbcore.store.review import check_reviewer, decision, find_proposals, present_names
+from kbcore.store.review import check_reviewer, deciding_changeset, find_proposals, present_names
 from kbcore.text.escaping import in_quotes
 from kbweb.links import address, entity_path, id_in_path
 from kbweb.server.pages.review import FILTERS, name_of
@@ -72,7 +72,7 @@ def decide_proposals(reader: Reader, _: str, asked: RequestValues) -> str:
         hint = "Go back, reload the page, and decide again."
         raise NotFound("Not all that is ticked is proposed.", hint=hint)
     accepted, rejected = (chosen, []) if action == "accept" else ([], chosen)
-    target.apply(decision(accepted, rejected, seq=seq, message=asked.one("message")))
+    target.apply(deciding_changeset(accepted, rejected, seq=seq, message=asked.one("message")))
     filters = {name: asked.many(name) for name in FILTERS}
     if filters["id"]:  # a page about what was deleted by the decision would be an error
         filters["id"] = reader.branch().store.read(lambda view: present_names(view, filters["id"]))

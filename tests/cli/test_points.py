@@ -87,7 +87,7 @@ def test_a_difference_goes_from_point_to_point(kb, grew):
 
 
 @pytest.mark.sliced
-def test_a_range_of_branches_is_what_came_after_they_parted(kb, grew):
+def test_a_range_of_branches_is_what_came_after_they_diverged(kb, grew):
     git(grew, "switch", "-q", "-c", "x")
     apply(kb, "REQ-9")
     for _ in range(2):  # on x, and on main

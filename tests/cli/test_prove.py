@@ -13,7 +13,7 @@ import pytest
 
 from kbcli import app
 from kbcli.prove import report, run, situation
-from kbcli.prove.job import SYSTEMS, Job, JobStep, Result, Script, shell
+from kbcli.prove.job import SYSTEMS, Job, JobStep, Result, Script, bash
 from kbcli.prove.report import JOBS
 from kbcli.prove.scene import Scene
 from tests.support.docs.console import environment
@@ -89,19 +89,23 @@ def test_other_systems_finish_nothing_wrongly_either(runner, system):
 
 
 def test_a_job_does_not_see_what_another_one_did(runner):
-    rewritten = job(Script((shell("echo one > NOTES.md; cat NOTES.md"),)), facts=("one",))
-    untouched = job(Script((shell("cat NOTES.md"),)), facts=("Vans send",), not_facts=("one\n",))
+    rewritten = job(Script((bash("echo one > NOTES.md; cat NOTES.md"),)), facts=("one",))
+    untouched = job(Script((bash("cat NOTES.md"),)), facts=("Vans send",), not_facts=("one\n",))
     assert [runner.run(one, "markdown").verdict for one in (rewritten, untouched)] == ["done", "done"]
 
 
 @pytest.mark.parametrize(
     ("script", "checks", "why"),
     [
-        (Script((shell("echo a"),)), {"facts": ("b",)}, "'b' is missing in the answers."),
-        (Script((shell("echo a"),)), {"not_facts": ("a",)}, "'a' is in the answers."),
-        (Script((shell("echo a"),)), {"holds": ("a",)}, "'a' is missing in the result."),
-        (Script((shell("echo a"),), afterwards=(shell("echo b"),)), {"not_holds": ("b",)}, "'b' is in the result."),
-        (Script((shell("exit 7"),)), {}, "bash answered: "),
+        (Script((bash("echo a"),)), {"facts": ("b",)}, "'b' is missing in the answers."),
+        (Script((bash("echo a"),)), {"not_facts": ("a",)}, "'a' is in the answers."),
+        (Script((bash("echo a"),)), {"holds": ("a",)}, "'a' is missing in the result."),
+        (
+            Script((bash("echo a"),), afterwards=(bash("echo b"),)),
+            {"not_holds": ("b",)},
+            "'b' is in the result.",
+        ),
+        (Script((bash("exit 7"),)), {}, "bash answered: "),
     ],
 )
 def test_a_job_that_is_not_done_is_wrong(runner, script, checks, why):
@@ -110,7 +114,7 @@ def test_a_job_that_is_not_done_is_wrong(runner, script, checks, why):
 
 
 def test_what_the_model_works_out_may_be_among_other_facts(runner):
-    read = job(Script((shell("echo a b"),), is_read=True), facts=("a",), not_facts=("b",))
+    read = job(Script((bash("echo a b"),), is_read=True), facts=("a",), not_facts=("b",))
     assert runner.run(read, "markdown").verdict == "by reading"
 
 
@@ -120,7 +124,7 @@ def test_a_refusal_that_is_not_expected_is_wrong(runner):
 
 
 def test_only_the_calls_of_the_agent_are_counted(runner):
-    script = Script((shell("echo abc"), shell("echo def", "another")), before=(shell("true"),))
+    script = Script((bash("echo abc"), bash("echo def", "another")), before=(bash("true"),))
     result = runner.run(job(script), "markdown")
     assert (result.calls, result.tokens_in, result.tokens_out) == (1, len('bash {"command":"echo abc"}') // 4 + 1, 1)
 

@@ -56,6 +56,15 @@ def test_the_documents_have_ids_and_numbers(kb, cloned):
     assert (fetched["withdrawn"], fetched["contested"], fetched["ref"]) == (0, 0, "refs/kb/main")
 
 
+def test_a_push_without_anything_to_push_says_so_and_names_no_ref(kb, cloned):
+    git(cloned, "switch", "-q", "-c", "empty")
+    kb("config", "set", "share.actors", '["nobody"]')
+    kb("sync")
+    said = kb("push").out.splitlines()
+    assert said[0] == "Nothing to push: empty has no change that may be shared and is in no committed file."
+    assert kb("push", "--json").json["changes"] == 0
+
+
 def test_what_is_withheld_is_counted_or_named_and_not_pushed(kb, cloned, user):
     kb("config", "set", "share.actors", '["tester"]')
     user.setenv("KB_ACTOR", "eve")

@@ -425,3 +425,16 @@ def test_a_hook_that_is_killed_leaves_whole_files_or_none(kb, auto, hooked):
         assert {len(path.read_bytes().splitlines()) > 1 for path in (auto / ".kb/changes").rglob("*.jsonl")} <= {True}
     assert "takes along 20 changes" in commit(auto, hooked)
     assert len(ids_in(auto)) == 20
+
+
+def test_a_redacted_change_that_moves_into_a_pack_is_none_that_the_commit_takes_along(kb, auto, hooked):
+    symbol = {"type": "symbol", "title": "One", "status": "active"}
+    apply(kb, {"id": "S-1", **symbol, "owner": "Karl"})
+    stage(auto)
+    commit(auto, hooked)
+    kb("sync")
+    assert "pack-" in kb("redact", "S-1", "--field", "owner", "--yes").out
+    apply(kb, {"id": "S-2", **symbol})
+    assert commit(auto, hooked) == "kb: the commit takes along 1 change of tester, in .kb/changes.\n"
+    assert len(files_in(auto)) == 2
+    assert unshared(kb) == []

@@ -126,7 +126,7 @@ def test_show_prints_the_text_of_the_document(kb, synced):
     assert "body" not in kb("show", "REQ-7", "--no-body", "--json").json
 
 
-def test_show_says_where_the_document_is_not_at_hand(kb, synced):
+def test_show_says_where_the_document_is_not_available(kb, synced):
     write(synced, {"docs/requirements/REQ-7.md": DOCUMENT})
     kb("sync")
     git(synced, "checkout", "-q", "-b", "other")

@@ -26,7 +26,7 @@ import pytest
 
 from kbcli.commands import watch as watching
 from kbcli.invocation.signals import Deadline
-from kbcli.messages import watched
+from kbcli.messages import watch_output
 from kbcli.terminal.cells import shortened
 from kbcli.terminal.output import Output
 from kbcore.rules import Violation
@@ -226,7 +226,7 @@ def test_a_screen_never_holds_more_lines_than_fit_above_the_end_of_the_last() ->
     present = [Violation("own", "error", f"E-{number}", "m", "", "") for number in range(30)]
     for height, width in product(range(2, 30), (8, 80)):
         for count in (0, 1, 3, 30):
-            shown = watched.screen(said, present[:count], width, height)
+            shown = watch_output.screen(said, present[:count], width, height)
             assert len(shown) <= height - 1
             title = f"{count} error{'s' * (count != 1)}, 0 warnings" if count else "No violations."
             assert shown[0] == shortened(title, width)
@@ -234,7 +234,7 @@ def test_a_screen_never_holds_more_lines_than_fit_above_the_end_of_the_last() ->
 
 def test_a_narrow_screen_says_what_is_wrong_and_not_only_where() -> None:
     one = Violation("own", "error", "REQ-1", "REQ-1 is linked to nothing.", "Link it.", "docs/requirements/REQ-1.md")
-    assert watched.screen([], [one, one], 40, 7) == [
+    assert watch_output.screen([], [one, one], 40, 7) == [
         "2 errors, 0 warnings",
         "error docs/requirements/REQ-1.md: REQ-1",
         "  is linked to nothing. [own]",
@@ -279,7 +279,7 @@ def test_problems_in_files_are_reported_once_and_in_limited_number() -> None:
     problems = tuple((f"{number}.md", FileProblem(2, "bad", "No.", "")) for number in range(30))
     answer = SyncAnswer(outcome, 30, 30, 0, 30, 30, problems, (), (), 0, 0)
     at = "2026-01-02T03:04:05Z"
-    messages = watched.WatchMessages()
+    messages = watch_output.WatchMessages()
     synced = messages.lines_of(Synced(at, answer, 1))
     assert [line.mark for line in synced].count("!") == 21
     assert synced[-1].text == "and 10 more; `kb sync` lists them all"
@@ -293,7 +293,7 @@ def test_problems_in_files_are_reported_once_and_in_limited_number() -> None:
 
 
 def test_the_cause_of_an_unreadable_file_is_reported_once_and_its_end_is_worded_to_match() -> None:
-    at, messages = "2026-01-02T03:04:05Z", watched.WatchMessages()
+    at, messages = "2026-01-02T03:04:05Z", watch_output.WatchMessages()
     outcome = msgspec.structs.replace(Outcome.unchanged_at("main", 3, dry_run=False), applied=True)
     problems = (("docs", FileProblem(0, "unreadable", "The folder cannot be listed.", "")),)
     answer = SyncAnswer(outcome, 1, 1, 0, 1, 1, problems, (), (), 0, 0, noted=("docs/a.md",))
@@ -316,11 +316,11 @@ def test_the_cause_of_an_unreadable_file_is_reported_once_and_its_end_is_worded_
 
 def test_it_says_that_it_has_resumed() -> None:
     at = "2026-01-02T03:04:05Z"
-    assert watched.as_json(Resumed(at)) == {"event": "resumed", "at": at}
-    assert watched.WatchMessages().lines_of(Resumed(at))[0].text.endswith(" resumed.")
+    assert watch_output.as_json(Resumed(at)) == {"event": "resumed", "at": at}
+    assert watch_output.WatchMessages().lines_of(Resumed(at))[0].text.endswith(" resumed.")
     again = Checked(at, "main", 3, (), (), (), run_again=("own",))
-    assert watched.as_json(again)["run_again"] == ["own"]
-    assert watched.WatchMessages().lines_of(again)[0].text == "the rule own can be run again."
+    assert watch_output.as_json(again)["run_again"] == ["own"]
+    assert watch_output.WatchMessages().lines_of(again)[0].text == "the rule own can be run again."
 
 
 @pytest.fixture
@@ -342,7 +342,7 @@ def test_a_second_signal_ends_it_at_once_also_the_other_one() -> None:
 
 
 def test_a_change_of_size_is_drawn_between_two_things_and_not_by_the_signal(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = watching._Screen(Output({}), watched.WatchMessages())
+    screen = watching._Screen(Output({}), watch_output.WatchMessages())
     before = signal.getsignal(signal.SIGWINCH)
     with screen.following_its_size():
         signal.raise_signal(signal.SIGWINCH)
@@ -380,7 +380,7 @@ def test_the_watcher_does_not_list_what_the_project_accepts() -> None:
     outcome = msgspec.structs.replace(Outcome.unchanged_at("main", 3, dry_run=False), applied=True)
     problems = tuple((path, FileProblem(1, "yaml", "No.", "")) for path in ("a.md", "b.md"))
     answer = SyncAnswer(outcome, 2, 2, 0, 2, 2, problems, (), (), 0, 0)
-    messages = watched.WatchMessages(lambda answer: answer.problems[1:])
+    messages = watch_output.WatchMessages(lambda answer: answer.problems[1:])
     lines = [line.text for line in messages.lines_of(Synced(at, answer, 1))]
     assert [line for line in lines if ".md" in line] == ["b.md:1: No."]
 

@@ -208,3 +208,8 @@ def test_branch_rules_are_those_of_git(tmp_path, length):
     for name in names[:: max(1, len(names) // 60)]:
         done = run_git(tmp_path, "check-ref-format", f"refs/heads/{name}")
         assert (done.returncode == 0) == (ids.check_branch_name(name) is None), name
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../other/a.md", ".", "a.md", ""])
+def test_a_path_that_leads_out_and_a_name_stay_as_they_are(path):
+    assert ids.worktree_path(path, "/repo/tree") == path

@@ -165,15 +165,17 @@ def _connected(
             connection.__exit__(None, None, None)
 
 
-class Raw(ServerLines):
+class Raw:
     """A server process, the lines that it wrote, and a hand to write any bytes to it."""
 
     def __init__(self, process: subprocess.Popen[bytes] | Forked) -> None:
-        super().__init__(process)
+        self._server = ServerLines(process)
+        self.process, self.write = process, self._server.write
+        self.lines, self.errors = self._server.lines, self._server.errors
         self._others: list[Any] = []
 
     def start(self, *, reads: bool = True) -> Raw:
-        for reader in self.readers if reads else self.readers[1:]:
+        for reader in self._server.readers if reads else self._server.readers[1:]:
             reader.start()
         return self
 
@@ -213,7 +215,7 @@ class Raw(ServerLines):
                 self._others.remove(message)
                 return message
         while True:
-            line = self.arrived.get(timeout=wait_s)
+            line = self._server.arrived.get(timeout=wait_s)
             assert line, f"the server has ended without an answer to {name}: {self.errors.decode()}"
             message = json.loads(line)
             if is_it(message):
@@ -242,7 +244,7 @@ class Raw(ServerLines):
 
     def ended(self, wait_s: float = WAIT_S) -> int:
         status = self.process.wait(wait_s)
-        for reader in self.readers:
+        for reader in self._server.readers:
             if reader.is_alive():
                 reader.join(wait_s)
         return status

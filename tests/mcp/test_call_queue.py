@@ -64,7 +64,7 @@ def test_the_first_use_of_a_branch_holds_up_that_branch_alone(project):
             ("feature", [f"B{n}"]) for n in range(len(waiting))
         ]
         assert sum("first use of feature" in one.get("note", "") for one in answers) == 1
-        assert tools.service.queue._lines == {}
+        assert tools.service.queue._queues == {}
 
 
 def test_a_call_that_has_waited_goes_by_the_settings_of_its_admission(project):
@@ -120,7 +120,7 @@ def test_a_cancelled_call_leaves_the_queue_from_any_position(tmp_path):
         assert arrived == ["c", "d"]
 
     asyncio.run(talk())
-    assert queue._lines == {}
+    assert queue._queues == {}
     assert not queue.arrivals.locked()
 
 
@@ -151,8 +151,8 @@ def test_a_queue_without_calls_is_removed(tmp_path):
     queue = CallQueue()
     for number in range(20):
         with queue.taken(tmp_path / str(number)):
-            assert len(queue._lines) == 1
-    assert queue._lines == {}
+            assert len(queue._queues) == 1
+    assert queue._queues == {}
 
 
 def test_a_call_that_waited_in_the_queue_uses_the_settings_at_its_start(project):
@@ -214,7 +214,7 @@ def test_readers_run_together_and_writers_in_order_of_arrival(tmp_path):
     assert admitted == ["r2", "w2", "r3"]
     for place in (reader, patient, late):
         queue.leave(place)
-    assert queue._lines == {}
+    assert queue._queues == {}
 
 
 def test_at_most_as_many_readers_are_admitted_as_there_are_views(tmp_path):
@@ -259,7 +259,7 @@ def test_a_waiting_reader_is_admitted_when_earlier_readers_are_slow(tmp_path):
         assert time.monotonic() - begun_s >= SLOW_READ_S / 2
         for place in slow:
             queue.leave(place)
-        assert (queue._lines, queue._due_s) == ({}, {})
+        assert (queue._queues, queue._due_s) == ({}, {})
 
     asyncio.run(talk())
 
@@ -304,7 +304,7 @@ def test_many_waiting_readers_are_checked_together_and_rarely(tmp_path):
         found = len(looks)
         end.set()
         await asyncio.gather(*calls)
-        assert queue._lines == {}
+        assert queue._queues == {}
         return found
 
     assert asyncio.run(talk()) < 10

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kbcore import errors, limits
 from kbmcp.tools import answers
-from kbmcp.tools.refusals import explain
+from kbmcp.tools.refusals import error_json
 from kbmcp.tools.tool_list import TOOLS
 from kbmcp.tools.truncation import cut_entity, part_of
 
@@ -120,7 +120,7 @@ def test_fitting_lists_counts_what_it_leaves_out(lists, most):
 
 def test_a_write_that_failed_says_that_nothing_was_written():
     def explained(error, *, writes):
-        return explain(error, "Do this.", {}, writes=writes, is_dotted=False)
+        return error_json(error, "Do this.", {}, writes=writes, is_dotted=False)
 
     found = explained(errors.StorageFull("The disk is full"), writes=True)
     assert found["error"]["message"] == "The disk is full. Nothing was written."

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 import anyio
 import pytest
 
-from kbmcp.protocol.call_queue import FairTurn
+from kbmcp.protocol.call_queue import FairLock
 from kbmcp.protocol.worker_threads import WorkerThreads
 
 WAIT_S = 20.0
@@ -109,22 +109,22 @@ def test_work_beyond_the_limit_waits_in_order_and_is_never_begun_once_its_task_i
     assert done == [0, 2, 3]
 
 
-def test_a_turn_that_comes_to_a_cancelled_task_goes_on_to_the_next():
+def test_a_lock_that_comes_to_a_cancelled_task_goes_on_to_the_next():
     async def talk():
-        turn, came = FairTurn(), []
+        lock, came = FairLock(), []
 
         async def come(name):
-            await turn.acquire()
+            await lock.acquire()
             came.append(name)
-            await asyncio.to_thread(turn.release)
+            await asyncio.to_thread(lock.release)
 
-        await turn.acquire()
+        await lock.acquire()
         tasks = [asyncio.create_task(come(name)) for name in "abc"]
         await asyncio.sleep(0)
-        turn.release()
+        lock.release()
         tasks[0].cancel()
         await asyncio.wait(tasks, timeout=WAIT_S)
         assert came == ["b", "c"]
-        assert not turn.locked()
+        assert not lock.locked()
 
     asyncio.run(talk())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbcore.model.claims.change import CONFIRMED, AddMember
-from kbcore.rules.suspect_edges import suspect_edges
+from kbcore.rules.edge_confirmation import suspect_edges
 from tests.support.repository.clones import Clone, hold
 from tests.support.repository.project import req
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kbcore.model.graph import is_proposed, proposed_values
-from kbcore.store.review import decision, find_proposals
+from kbcore.store.review import deciding_changeset, find_proposals
 from tests.support.repository.clones import Clone, hold
 
 DECISIONS = ("accept", "reject", "")
@@ -19,7 +19,7 @@ def decide(clone: Clone, what: str) -> None:
     """Accept or reject all that is proposed, as the person whose clone it is."""
     found = find_proposals(clone.view())
     accepted, rejected = (found, []) if what == "accept" else ([], found)
-    clone._carry_out(decision(accepted, rejected, seq=clone.seq()), None, clone.author())
+    clone._carry_out(deciding_changeset(accepted, rejected, seq=clone.seq()), None, clone.author())
 
 
 def said_of(clone: Clone) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class Against(msgspec.Struct, frozen=True):
 
 
 def check_against(workspace: Workspace, view: View, branch: str, ref: str, *, only: Sequence[str] = ()) -> Against:
-    """Compare a branch, whose view this is, with another revision, by what both changed since they parted.
+    """Compare a branch, whose view this is, with another revision, by what both changed since they diverged.
 
     A branch that is checked out here counts with what its files say, any other one as its last commit has it. ``only``
     names the rules to run.

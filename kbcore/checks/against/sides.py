@@ -1,7 +1,7 @@
 """The three states that are compared: of the common ancestors, of this side, and of the other revision.
 
 A state is what those documents say that are not the same in all of them. This side has, besides, what clients stated in
-its store; the other side has of that what was there when the two parted, as its store does not come with its commits.
+its store; the other side has of that what was there when the two diverged, as its store does not come with its commits.
 The state that changes in files give is compared in ``shared``.
 
 Each tree is read by the settings that it holds, as ``kb check`` reads it there: a folder that one side has moved is no
@@ -116,7 +116,7 @@ def read_states(
 def states_of(sides: Sequence[_Documents], view: View, seq: int) -> States:
     """Return the states of documents, with what clients stated in the store of this side.
 
-    ``seq`` is the last record of the store when the two sides parted.
+    ``seq`` is the last record of the store when the two sides diverged.
     """
     stating = _Stating()
     found = [stating.facts(side) for side in sides]

@@ -10,15 +10,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
-from kbcore.model.content import code_of, content_of
+from kbcore.model.content import code_digests, content_of
 from kbcore.model.graph import Link, Node, SyncedFile, is_proposed
 from kbcore.model.proposals import ANY, OF_NODE, accepted_changes, may_be_proposed
 from kbcore.model.schema import MENTIONS, Schema
 from kbcore.model.state import Changes
 from kbcore.rules import orphans
+from kbcore.rules.edge_confirmation import OF_CODE, ORDERING, SuspectEdge, earlier_rows, possibly_carried, suspect_edges
 from kbcore.rules.look_ups import COLUMNS, Edge, Look, edge_of
 from kbcore.rules.rule import BranchFiles
-from kbcore.rules.suspect_edges import OF_CODE, ORDERING, SuspectEdge, earlier_rows, possibly_carried, suspect_edges
 from kbcore.view.database import among
 from kbcore.view.history import NODES
 from kbcore.view.tables import IS_MENTION, Likeness
@@ -213,7 +213,10 @@ class Sides:
         recoded = {
             one.key
             for one in self._changes.nodes
-            if one.before and one.after and (was := code_of(one.before)) is not None and was != code_of(one.after)
+            if one.before
+            and one.after
+            and (was := code_digests(one.before)) is not None
+            and was != code_digests(one.after)
         }
         edges = self._after.out_of(recoded) if recoded else ()
         return [edge for edge in edges if edge.is_resolved and edge.type in OF_CODE]

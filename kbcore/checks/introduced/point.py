@@ -1,7 +1,7 @@
 """The point since which something is new: a seq, a time, or a revision of git.
 
 A revision means the last commit that it shares with the branch. KB then takes the documents from that commit, and
-everything else from the record that was the last when the commit was made, or when the two branches parted.
+everything else from the record that was the last when the commit was made, or when the two branches diverged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kbcore.git import local_branches, revisions
 from kbcore.model.record import SYNC
 from kbcore.store.history.moment import after, clock_notes
 from kbcore.store.history.reach import merge_base
-from kbcore.store.history.when import unknown, when_of
+from kbcore.store.history.when import no_such_point, when_of
 from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import nearest
@@ -53,14 +53,14 @@ def point_of(workspace: Workspace, view: View, branch: str, text: str, *, is_loc
         asked = f"{word} (seq {seq})" if when.end else f"seq {seq}"
         return Point(seq, None, f"since {asked}", notes=tuple(clock_notes(view, when)))
     commit = revisions.commit_of(workspace.repo, workspace.machine.env, word) if word else None
-    parted = _parted_from(workspace, view, branch, word)
+    diverged = _diverged_at(workspace, view, branch, word)
     if commit is None:
-        if parted is None:
-            raise unknown(text, nearest(text, local_branches(workspace.repo, workspace.machine.env)))
-        return Point(parted, None, f"since {word} (seq {parted})")
+        if diverged is None:
+            raise no_such_point(text, nearest(text, local_branches(workspace.repo, workspace.machine.env)))
+        return Point(diverged, None, f"since {word} (seq {diverged})")
     shared = _shared(workspace, branch, word, commit)
     said = f"since {word} (commit {shared[:_SHOWN]})"
-    seq, is_older = (parted, False) if parted is not None else _by_then(workspace, view, shared)
+    seq, is_older = (diverged, False) if diverged is not None else _by_then(workspace, view, shared)
     return Point(seq, shared, said, is_older)
 
 
@@ -69,11 +69,11 @@ def seq_of(workspace: Workspace, view: View, branch: str, word: str, shared: str
 
     Raises: ``GitUnusable``.
     """
-    parted = _parted_from(workspace, view, branch, word)
-    return _by_then(workspace, view, shared)[0] if parted is None else parted
+    diverged = _diverged_at(workspace, view, branch, word)
+    return _by_then(workspace, view, shared)[0] if diverged is None else diverged
 
 
-def _parted_from(workspace: Workspace, view: View, branch: str, word: str) -> int | None:
+def _diverged_at(workspace: Workspace, view: View, branch: str, word: str) -> int | None:
     """Return the last seq that a branch shares with another one of this name; None without such a store."""
     if word == branch or ids.check_branch_name(word) is not None or not workspace.folders.has_store(word):
         return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kbcore import gc_pause
-from kbcore.checks import creations_of, idle_in, judge
+from kbcore.checks import creation_lookup, idle_in, judge
 from kbcore.checks.branch_files import tree_of
 from kbcore.checks.introduced.compare import Introduced, introduced, of_entities
 from kbcore.checks.introduced.point import Point, point_of
@@ -15,7 +15,7 @@ from kbcore.git import blobs
 from kbcore.git.tracked_paths import kept_of
 from kbcore.model.state import Changes
 from kbcore.rules import CheckReport, suspect_edge
-from kbcore.store.history.compare import entities_of
+from kbcore.store.history.compare import entities_changed_by
 from kbcore.store.history.log import EVERYTHING, RecordFilter
 from kbcore.store.history.when import When
 from kbcore.store.workspace import Workspace
@@ -51,7 +51,7 @@ def check_since(
     Raises: as ``judge`` and ``point_of``; ``StorageError`` when there is no room to look at the past.
     """
     point = point_of(workspace, view, branch, text, is_local=is_local)
-    made = creations_of(workspace, branch)
+    made = creation_lookup(workspace, branch)
     now = judge(workspace, view, tree_of(workspace, branch), only=only, idle=idle_in(view), creations=made)
     files = tree_of(workspace, branch)  # of how they were at a seq nothing is known
     back = Changes()
@@ -72,7 +72,7 @@ def check_since(
     if changed_by == EVERYTHING:
         return Since(point, found)
     seqs = msgspec.structs.replace(changed_by, since=When("", seq=point.seq)).seqs(view)
-    return Since(point, of_entities(found, entities_of(view, seqs, changed_by.writer)))
+    return Since(point, of_entities(found, entities_changed_by(view, seqs, changed_by.writer)))
 
 
 def _at_first(report: CheckReport) -> CheckReport:

@@ -31,8 +31,8 @@ from kbcore.extract.facts import Facts
 from kbcore.git import Tree, blobs, staging
 from kbcore.git.tracked_paths import kept_of
 from kbcore.model.state import Changes
+from kbcore.query.data_names import nearest_id
 from kbcore.rules import missing_file, staged_symbol
-from kbcore.store.apply import nearest_id
 from kbcore.store.workspace import Workspace
 from kbcore.sync.documents import RepositoryDocuments
 from kbcore.text.globs import glob_set
@@ -159,7 +159,9 @@ def _with_types(
     types |= {node.id: node.fields["type"] for node in copy.nodes(sorted({*renamed.values()}))}
     types |= {former: types[now] for former, now in renamed.items()}
     implemented = frozenset(copy.rows(_IMPLEMENTED, [list(files)]))
-    return Staged(files, symbols, types, lambda word: nearest_id(copy, word), workspace.schema, implemented, renamed)
+    return Staged(
+        files, symbols, types, lambda word: nearest_id(copy.rows, word), workspace.schema, implemented, renamed
+    )
 
 
 def _says_more(before: Any, after: Any) -> bool:

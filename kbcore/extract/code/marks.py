@@ -1,9 +1,9 @@
 """Marks in comments of source code: what the code implements or verifies, in the words of several tools.
 
 ``kb: implements REQ-1, REQ-2`` is KB's own, whatever marks a comment in its language; ``kb: relates_to:KIND REQ-1``
-has a kind too. Ids are parted by commas; quotation marks, backticks and brackets around one, and what ends a sentence
-or the comment, are none of it; words that follow the id are prose. The rule on staged source files reads the same
-marks. Pure.
+has a kind too. Ids are separated by commas; quotation marks, backticks and brackets around one, and what ends a
+sentence or the comment, are none of it; words that follow the id are prose. The rule on staged source files reads the
+same marks. Pure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The extractor for SCIP indexes: the symbols of files that nothing else reads, and edges between symbols.
 
-An index is one file that speaks of many. Its edges are between entities that other files may state; they wait, as any
+An index is one file about many files. Its edges are between entities that other files may state; they wait, as any
 link does, for the ends that are not there.
 """
 

@@ -19,7 +19,7 @@ _CSV_LIMIT_CHARS: Final = 1_000_000
 
 
 def of_csv(text: str) -> FileEntries:
-    """Return the rows of a text whose columns are parted by the sign that its first line has most of ``, ; | tab``.
+    """Return the rows of a text whose columns are separated by the sign that its first line has most of ``, ; | tab``.
 
     The ``'`` in front of what begins as a formula does, which keeps spreadsheets from running it, is taken off.
     """

@@ -11,13 +11,13 @@ from typing import Final
 
 from kbcore.errors.remedies import shell
 from kbcore.kip.confidence import DECAYED, LAST_WRITTEN, SINCE
-from kbcore.kip.sleep.memory import Memory, hours_between, moved
+from kbcore.kip.sleep.memory import Memory, days_later, hours_between
 from kbcore.kip.sleep.phase import LATER, PhaseResult
 from kbcore.kip.sleep.placing import FILES
 from kbcore.model.concepts import DEFINING
 from kbcore.model.values import normal_time
-from kbcore.rules.suspect_edges import suspect_edges
-from kbcore.view.history import settled
+from kbcore.rules.edge_confirmation import suspect_edges
+from kbcore.view.history import counted_times
 
 _DIGITS: Final = 6
 _OLD: Final = f"""select * from (
@@ -35,7 +35,7 @@ def plan(memory: Memory) -> PhaseResult:
     step = PhaseResult(memory.work())
     period = memory.ago(wanted.decay_after_days)  # also for a text that is no time
     found = memory.ask(_OLD, memory.predicates, wanted.decay_floor, period, [*DEFINING], memory.now)
-    settle = settled(memory.view.rows)
+    settle = counted_times(memory.view.rows)
     timed = [(*row[:2], normal_time(row[2]) or period, *row[3:]) for row in found]
     # A time that is yet to come is that of a clock which was ahead.
     rows = [row for row in timed if (settle(row[4], row[2]) if row[2] > memory.now else row[2]) <= period]
@@ -49,7 +49,7 @@ def plan(memory: Memory) -> PhaseResult:
         confidence, since = free[draft.id]
         periods = int(hours_between(since, memory.now) / 24 / wanted.decay_after_days)
         lower = max(wanted.decay_floor, round(confidence * wanted.decay_factor**periods, _DIGITS))
-        applied = moved(since, periods * wanted.decay_after_days)
+        applied = days_later(since, periods * wanted.decay_after_days)
         draft.edits.set_members({}, {"confidence": lower, DECAYED: applied})
         step.items += 1
     step.count("confidences lowered", step.items)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from kbcore.clock import text_of
 from kbcore.config.settings import KipLimits
 from kbcore.config.sleep import SleepSettings
 from kbcore.kip.kml.command_drafts import CommandDrafts
@@ -20,7 +21,6 @@ from kbcore.view.view import View
 PROTECTED: Final = tuple(sorted(concept_id(kind, name) for kind, name in VOCABULARY))
 """The ids of what every store knows."""
 
-_FORM: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 _WITH: Final = """with mine as (
   select * from node
   where type in (select unnest($1::varchar[])) and id not in (select unnest($2::varchar[])) and contested = '{}'
@@ -57,13 +57,13 @@ class Memory:
 
     def ago(self, days: float) -> str:
         """Return the instant so many days before the cycle."""
-        return moved(self.now, -days)
+        return days_later(self.now, -days)
 
 
-def moved(instant: str, days: float) -> str:
+def days_later(instant: str, days: float) -> str:
     """Return an instant so many days later; the first year of the calendar is the earliest."""
     try:
-        return (datetime.fromisoformat(instant) + timedelta(days=days)).strftime(_FORM)
+        return text_of(datetime.fromisoformat(instant) + timedelta(days=days))
     except OverflowError:
         return "0001-01-01T00:00:00.000000Z"
 

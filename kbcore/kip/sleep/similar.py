@@ -17,7 +17,7 @@ import msgspec
 from kbcore import limits
 from kbcore.kip.sleep.memory import Memory
 from kbcore.model.record import SLEEP
-from kbcore.view.likeness import folded_words
+from kbcore.view.likeness import words_sql
 
 MERGING: Final = 6
 """The number of the phase that merges concepts of one name."""
@@ -41,9 +41,9 @@ IS_FREE: Final = "len(files) = 0 and id not in (select unnest([from_id, to_id]) 
 
 _ALIKE: Final = f""", c as (
   select id, type, name, {IS_FREE} as is_free,
-    {folded_words("name")} as folded,
+    {words_sql("name")} as folded,
     regexp_replace(name, '[^0-9]', '', 'g') as digits, {_WORDS.format("lower(name)")} as words,
-    list_transform({_ALIASES}, lambda a: {folded_words("a")}) as aliases, {_DISTINCT} as other,
+    list_transform({_ALIASES}, lambda a: {words_sql("a")}) as aliases, {_DISTINCT} as other,
     {_WORDS.format("lower(concat_ws(' ', attributes ->> '$.description', attributes ->> '$.summary'))")} as said
   from mine where type not in ('Event', 'SleepTask') and coalesce(status, '') <> 'archived'
 ), keyed as (
@@ -90,7 +90,7 @@ order by score desc, one, two limit {limits.MAX_SLEEP_PAIRS}
 """  # noqa: S608 - constants
 
 _NAMESAKES: Final = rf""", c as (
-  select id, type, name, {folded_words("name")} as folded, {_DISTINCT} as other,
+  select id, type, name, {words_sql("name")} as folded, {_DISTINCT} as other,
     {IS_FREE} as is_free,
     id in (
       select h.id from node_history h join record r on r.seq = h.ended

@@ -12,7 +12,7 @@ from kbcore.errors import UnknownBranch
 from kbcore.errors.remedies import shell
 from kbcore.store.branches import store_moves
 from kbcore.store.branches.stores import stores
-from kbcore.store.workspace import Workspace, moved
+from kbcore.store.workspace import Workspace, head_moved
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import nearest
 from kbcore.text.wording import shortened
@@ -60,11 +60,13 @@ def insist(workspace: Workspace, branch: str, *, follows_head: bool) -> None:
         return
     now = workspace.head().branch
     if follows_head and now != branch:
-        raise moved(branch, now)
-    raise unknown(workspace, branch, f"There is no branch {in_quotes(branch)} any more, neither in git nor as a store.")
+        raise head_moved(branch, now)
+    raise no_branch(
+        workspace, branch, f"There is no branch {in_quotes(branch)} any more, neither in git nor as a store."
+    )
 
 
-def unknown(workspace: Workspace, name: str, message: str) -> UnknownBranch:
+def no_branch(workspace: Workspace, name: str, message: str) -> UnknownBranch:
     """Return the error about a name: its store may be in the trash, or else there is a near one that would do."""
     if not ids.is_detached_name(name) and not ids.check_branch_name(name):
         encoded = ids.encode_branch(name)
@@ -82,8 +84,8 @@ def _check(workspace: Workspace, branch: str) -> None:
     shown = shortened(branch, _SHOWN_CHARS)
     fault = None if is_detached else ids.check_branch_name(branch)
     if fault:
-        raise unknown(workspace, branch, f"{in_quotes(shown)} cannot be a branch: {fault}.")
+        raise no_branch(workspace, branch, f"{in_quotes(shown)} cannot be a branch: {fault}.")
     if workspace.folders.has_store(branch) or branch in {workspace.head().branch, workspace.default_branch}:
         return
     if is_detached or branch not in git.local_branches(workspace.repo, workspace.machine.env):
-        raise unknown(workspace, branch, f"There is no branch {in_quotes(shown)}, neither in git nor as a store.")
+        raise no_branch(workspace, branch, f"There is no branch {in_quotes(shown)}, neither in git nor as a store.")

@@ -16,10 +16,10 @@ from kbcore.errors import InvalidQuery
 from kbcore.errors.remedies import shell
 from kbcore.storage import branchdir, gitref
 from kbcore.storage.gitref import Verdict
-from kbcore.store import pointer, unread
+from kbcore.store import pointer, unread_stores
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.branches import lost, settling, store_moves, trash
-from kbcore.store.branches.choosing import Choice, choose, insist, unknown
+from kbcore.store.branches.choosing import Choice, choose, insist, no_branch
 from kbcore.store.branches.origins import BranchOrigin, find_origin, find_renamed, left_over
 from kbcore.store.branches.stores import discard_cache, note_gone, repository_lock, store_lock, stores
 from kbcore.store.workspace import Workspace
@@ -88,7 +88,7 @@ def keep(workspace: Workspace, branch: str) -> None:
     """
     with repository_lock(workspace):
         if not workspace.folders.has_store(branch):
-            raise unknown(workspace, branch, f"{in_quotes(branch)} has no store.")
+            raise no_branch(workspace, branch, f"{in_quotes(branch)} has no store.")
         note_ref(workspace, branch)
 
 
@@ -247,7 +247,7 @@ def copy_from(workspace: Workspace, branch: str, source: str, *, replaces: bool 
         found = None if is_in_use else trash.find(workspace, source)
         directory = found.path if found else workspace.folders.directory_of(source)
         if not is_in_use and found is None:
-            raise unknown(workspace, source, f"{in_quotes(source)} has no store, neither in use nor in the trash.")
+            raise no_branch(workspace, source, f"{in_quotes(source)} has no store, neither in use nor in the trash.")
         if workspace.folders.has_store(branch) and not replaces:
             raise InvalidQuery(
                 f"{branch} has a store already.",
@@ -342,7 +342,7 @@ def said_of_empty(workspace: Workspace, branch: str) -> tuple[str, bool]:
 
     Raises: ``GitUnusable``; ``StorageError`` and its kin.
     """
-    not_read = unread.tracked_stores(workspace.folders)
+    not_read = unread_stores.tracked_stores(workspace.folders)
     default = workspace.default_branch
     notice = "" if branch == default else f"The default branch {default} has no store yet; {branch} starts empty."
     others = [name for name, _ in stores(workspace) if name != branch]

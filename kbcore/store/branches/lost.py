@@ -15,7 +15,7 @@ from kbcore.errors import KBError, StoreWentBack
 from kbcore.errors.remedies import shell
 from kbcore.storage import files, head
 from kbcore.storage.loss import Loss, missing
-from kbcore.store import relocation, unread
+from kbcore.store import relocation, unread_stores
 from kbcore.store.branches import store_moves
 from kbcore.store.workspace import Workspace
 
@@ -104,7 +104,7 @@ def remedy(workspace: Workspace, loss: Loss, way_on: str = "") -> str:
             return f"The trash has a store of {loss.branch} with these records: {back} brings it back. {own}"
         if loss.kind != "gone":  # what lies elsewhere is not taken over while the branch has a store
             return own
-        for one in unread.find_unread(workspace.folders):
+        for one in unread_stores.find_unread(workspace.folders):
             if Path(one.path).name == name and Path(one.path, loss.directory.name).is_dir():
                 return f"{one} {own}"
         for folder in workspace.folders.folders_moved_aside():

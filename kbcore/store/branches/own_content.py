@@ -117,7 +117,7 @@ class _Placed(msgspec.Struct, frozen=True, gc=False):
 def _count_shared(fs: Fs, records: Sequence[_Placed], directory: Path, other: Path, lineage: str) -> int:
     """Return how many of a store's records, from the first on, another one has as well.
 
-    A copy has the same bytes in the same places, and a record vouches for all before it: a few looks are enough.
+    A copy has the same bytes in the same places, and a record proves all before it: a few comparisons are enough.
     """
     try:
         there = journal.read_head(fs, other)

@@ -19,7 +19,7 @@ from kbcore.model.record import SYNC
 from kbcore.model.state import Stamp
 from kbcore.model.values import is_same
 from kbcore.query.former_ids import successor
-from kbcore.store.history.log import missing
+from kbcore.store.history.log import no_such_entity
 from kbcore.store.history.reach import first_record
 from kbcore.store.history.shown import Fields, node_fields
 from kbcore.store.history.touched import changes_of
@@ -66,15 +66,15 @@ def authorship(view: View, key: str, field: str = "") -> list[FieldWrite]:
     changes = [*changes_of(view, key, 0).values()]
     nodes = view.nodes([key])
     if not changes and not nodes:
-        raise missing(view, key)
+        raise no_such_entity(view, key)
     if changes and changes[-1].after is None:
         later = successor(view, key, changes[-1].seq, view.recorded_seq)
         if later and not later.removed:
-            raise missing(view, key)
+            raise no_such_entity(view, key)
         return _written(view, changes[-1], {STATED: CLIENT}, is_deletion=True)
     now = nodes[0] if nodes else changes[-1].after
     if now is None:
-        raise missing(view, key)
+        raise no_such_entity(view, key)
     fields = node_fields(now)
     for name in ("created_at", "source"):  # they say when and through what, which each record says itself
         fields.pop(name, None)

@@ -1,4 +1,4 @@
-"""Differences between two seqs of a branch, and between two branches since their histories parted."""
+"""Differences between two seqs of a branch, and between two branches since their histories diverged."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _limited_to(changes: Changes, only: AbstractSet[str]) -> Changes:
     return Changes(nodes, tuple(filter(is_meant, changes.links)), changes.sources)
 
 
-def entities_of(view: View, seqs: Sequence[int], writer: WriterFilter) -> set[str]:
+def entities_changed_by(view: View, seqs: Sequence[int], writer: WriterFilter) -> set[str]:
     """Return the ids of the entities that a writer changed by records, and of those at both ends of the edges.
 
     Raises: ``HistoryPruned``.
@@ -154,7 +154,7 @@ def _place(change: ElementChange[Link]) -> tuple[str, ...]:
 def diff_branches(view_a: View, view_b: View) -> dict[str, Any]:
     """Return what differs between two branches now, going from the first to the second.
 
-    ``base`` is the seq where their histories parted (null: they share none that is still there). ``fields`` gives,
+    ``base`` is the seq where their histories diverged (null: they share none that is still there). ``fields`` gives,
     for each field that differs, both sides and the value at the base; ``changed_in`` says which side changed it. An
     entity that has another id on the second branch is one that was renamed.
     """

@@ -201,7 +201,7 @@ def seqs_about(view: View, key: str) -> list[int]:
     # Another entity has a former id since its creation: what is about it from then on is not about this one.
     seqs |= {seq for one in ids[1:] for seq in seqs_of(view, one) if one not in created or seq < created[one]}
     if not seqs:
-        raise missing(view, key)
+        raise no_such_entity(view, key)
     return sorted(seqs)
 
 
@@ -217,7 +217,7 @@ def ids_of(view: View, key: str) -> list[str]:
     return [*dict.fromkeys((key, *(one for one in former if one not in others), *had))]
 
 
-def missing(view: View, key: str) -> NotFound:
+def no_such_entity(view: View, key: str) -> NotFound:
     """Return the error for an id that names no entity now: it is gone, an edge, awaited by an edge, or unknown."""
     now = view.renamed([key]).get(key)
     if now:

@@ -16,7 +16,7 @@ from kbcore.errors.remedies import kb
 from kbcore.storage.places import record_range
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.history.reach import is_pruned
-from kbcore.store.history.when import SHOWN_COMMIT, When, unknown, when_of
+from kbcore.store.history.when import SHOWN_COMMIT, When, no_such_point, when_of
 from kbcore.text.escaping import in_quotes
 from kbcore.view.as_of import sources
 from kbcore.view.gaps import out_of_reach
@@ -69,7 +69,7 @@ def meant(view: View, point: When | str, *, now: str = "") -> Meant:
     """
     when = when_of(point, now=now) if isinstance(point, str) else point
     if when is None:
-        raise unknown(str(point))
+        raise no_such_point(str(point))
     if when.seq is not None:
         if when.seq > view.recorded_seq:
             raise InvalidQuery(f"There is no record {when.seq} yet.", hint=f"The head is at seq {view.recorded_seq}.")

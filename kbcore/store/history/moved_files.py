@@ -22,7 +22,7 @@ Names = Mapping[str, str]
 def followed(later: Sequence[Later[E]]) -> tuple[Names, list[Later[E]]]:
     """Return the names now of files that moved in these changes of one element, and the changes under those names.
 
-    The changes are in order of seq. The names hold for the element as it stood before the first of them.
+    The changes are in order of seq. The names hold for the element as it was before the first of them.
     """
     names: dict[str, str] = {}
     found: list[Later[E]] = []

@@ -146,18 +146,18 @@ class RenamesSince:
         return [LaterChange(line.until, before, RENAMED, before=before, after=line.key)] if before else []
 
     def path(
-        self, key: str, after: int, stood: Callable[[str, int], bool] = lambda _key, _seq: False
+        self, key: str, after: int, existed: Callable[[str, int], bool] = lambda _key, _seq: False
     ) -> tuple[list[RenameStep], LastKey]:
         """Return each rename of an element after a seq, and what it became.
 
-        ``stood`` tells of an edge whether it was there just before a record that gave one of its ends to an entity.
+        ``existed`` tells whether an edge was there just before a record that gave one of its ends to an entity.
         """
         steps: list[RenameStep] = []
         while (found := self._next(key, after)) is not None:
             after, new = found
             if new != key:
                 steps.append(RenameStep(after, key, new))
-            elif not stood(key, after):
+            elif not existed(key, after):
                 return steps, LastKey(key, after)
             key = new
         return steps, LastKey(key)

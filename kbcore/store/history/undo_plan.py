@@ -24,9 +24,9 @@ from kbcore.model.read_set import ReadSet, needs
 from kbcore.model.record import Operation, StateLink, WithdrawLink
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Stamp, State
-from kbcore.store.history.broken import Base, BrokenEdge, broken_by, edges_before, types_of
 from kbcore.store.history.renames import RenamesSince
 from kbcore.store.history.shown import edge_name
+from kbcore.store.history.undo_losses import Base, BrokenEdge, broken_by, edges_before, types_of
 from kbcore.store.history.undo_units import RENAMED, LaterChange, files_of
 from kbcore.store.planning.plan_builder import STALE_REMEDY, edge_words, future_seq_problem
 from kbcore.text.escaping import in_quotes

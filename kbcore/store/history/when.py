@@ -131,13 +131,13 @@ def point_in(workspace: Workspace, branch: str, text: str, *, is_local: bool = F
         return found
     word = text.strip()
     if not word or len(word) > MAX_CHARS or not word.isprintable():
-        raise unknown(text)
+        raise no_such_point(text)
     if word != branch and check_branch_name(word) is None and workspace.folders.has_store(word):
         return When(text, other=word, shared=_shared_with(workspace, word))
     repo, env = workspace.repo, workspace.machine.env
     commit = revisions.commit_of(repo, env, word)
     if commit is None:
-        raise unknown(text, nearest(word, local_branches(repo, env)))
+        raise no_such_point(text, nearest(word, local_branches(repo, env)))
     head = workspace.head()
     return When(
         text,
@@ -154,13 +154,13 @@ def range_of(text: str) -> tuple[str, str] | None:
     Raises: ``InvalidQuery`` for ``A...B``.
     """
     if "..." in text:
-        hint = "Write two dots: A..B is what came after A, up to B; of a branch A, after it parted from B."
+        hint = "Write two dots: A..B is what came after A, up to B; of a branch A, after it diverged from B."
         raise InvalidQuery(f"{in_quotes(text)} has three dots.", hint=hint)
     first, dots, last = text.partition("..")
     return (first.strip(), last.strip()) if dots and (first or last) else None
 
 
-def unknown(text: str, near: str = "") -> InvalidQuery:
+def no_such_point(text: str, near: str = "") -> InvalidQuery:
     """Return the error for what names no point of the history."""
     did = f"Did you mean {in_quotes(near)}? " if near else ""
     return InvalidQuery(

@@ -11,7 +11,7 @@ from kbcore.pages.entity import read_entity_pages
 from kbcore.query.former_ids import called
 from kbcore.query.section import Section, SectionRequest, section
 from kbcore.query.svg_drawing import MAX_NODES, svg
-from kbcore.store.history.log import missing
+from kbcore.store.history.log import no_such_entity
 from kbcore.sync.searching import documents
 from kbweb.contents import Detail, entity_html
 from kbweb.links import id_in_path
@@ -29,7 +29,7 @@ def entity(request: PageRequest, state: BranchState) -> HtmlPage:
     key = called(view, [named]).get(named, named)
     nodes = view.nodes([key])
     if not nodes:
-        raise missing(view, key)
+        raise no_such_entity(view, key)
     page = read_entity_pages(view, [key], request.reader.report_on(state, key))[key]
     texts = documents(branch.workspace, branch.name, state.recorded, nodes, state.at)
     depth = request.parameters.number("depth", 1, MAX_DEPTH, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcli.clients.difference import difference
+from kbcli.clients.difference import diff_lines
 from kbcore.text.json_edit import with_member
 
 
@@ -26,17 +26,17 @@ from kbcore.text.json_edit import with_member
     ],
 )
 def test_only_removed_and_added_text_is_shown(before, after, shown):
-    assert difference("file", before, after)[3:] == shown
+    assert diff_lines("file", before, after)[3:] == shown
 
 
 def test_no_lines_are_shown_where_nothing_changes():
-    assert difference("file", "a\n", "a\n") == []
+    assert diff_lines("file", "a\n", "a\n") == []
 
 
 @pytest.mark.parametrize(
     "text", ['{"k":"sekret","m":{}}', '{"m": {}, "k": "sekret"}', '{\n"m": {"k": "sekret"}}', '{"k":["sekret"]}']
 )
 def test_a_key_of_the_user_is_in_no_line_wherever_it_is(text):
-    lines = difference("file", text, with_member(text, ("m", "kb"), {"command": "kb-mcp", "args": ["sek"]}))
+    lines = diff_lines("file", text, with_member(text, ("m", "kb"), {"command": "kb-mcp", "args": ["sek"]}))
     assert "sekret" not in "".join(lines)
     assert "kb-mcp" in "".join(lines)

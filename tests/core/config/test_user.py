@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kbcore.config.settings import parse_config
-from kbcore.config.user import LIMITS, UserLimits, UserSettings, bounded, path_of, read_settings
+from kbcore.config.user import LIMITS, UserLimits, UserSettings, bounded, read_settings, user_settings_path
 from kbcore.errors import InvalidConfig
 from kbcore.limits import MIB
 from kbcore.maintenance.doctor import diagnose
@@ -178,9 +178,9 @@ def test_a_home_that_is_no_folder_gives_the_defaults_and_says_how_to_have_settin
 
 
 def test_only_an_absolute_folder_holds_the_settings():
-    assert path_of({"XDG_CONFIG_HOME": "/x", "HOME": "/home/you"}) == Path("/x/kb/config.json")
-    assert path_of({"XDG_CONFIG_HOME": "x", "HOME": "/home/you"}) == Path(PATH)
-    assert path_of({"HOME": "here"}) is None
+    assert user_settings_path({"XDG_CONFIG_HOME": "/x", "HOME": "/home/you"}) == Path("/x/kb/config.json")
+    assert user_settings_path({"XDG_CONFIG_HOME": "x", "HOME": "/home/you"}) == Path(PATH)
+    assert user_settings_path({"HOME": "here"}) is None
 
 
 def test_a_request_reads_the_file_of_the_user_through_a_link_too(tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kbcore.editing.undoing import undo
-from kbcore.rules.suspect_edges import suspect_edges
+from kbcore.rules.edge_confirmation import suspect_edges
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.scratch_copy import scratch_copy
 from tests.core.editing.renamed import FILES, LOGIN, files_after, renamed, target

@@ -27,7 +27,7 @@ from kbcore.query.empty_result import filters_of, unknown_ids
 from kbcore.store.answers import EdgeCounts, summarize_at
 from kbcore.store.history.authorship import authorship
 from kbcore.store.history.compare import count_differences, diff, differences_from
-from kbcore.store.history.log import RecordFilter, count_operations, log, missing, operations_from
+from kbcore.store.history.log import RecordFilter, count_operations, log, no_such_entity, operations_from
 from kbcore.store.history.touched import TouchedElement, touched
 from kbcore.store.write_request import Author
 from kbcore.sync.active_extractors import wanted
@@ -372,13 +372,13 @@ def test_an_entity_that_was_renamed_and_removed_is_gone_since_its_removal(projec
     for old, new in (("A", "B"), ("B", "C")):
         renamed(project, old, new)
     project.apply(entities=[{"id": "D", "type": "req", "title": "t", "status": "open"}])
-    assert missing(project.view(), "A").message == "'A' is called 'C' now."
+    assert no_such_entity(project.view(), "A").message == "'A' is called 'C' now."
     project.delete(entities=[{"id": "C"}])
     view = project.view()
     for key in ("A", "B"):
-        assert missing(view, key).message == f"'{key}' was renamed to 'C', which was removed at seq 5."
-        assert missing(view, key).hint == "`kb show 5` shows what happened."
-    assert missing(view, "C").message == "'C' was removed at seq 5."
+        assert no_such_entity(view, key).message == f"'{key}' was renamed to 'C', which was removed at seq 5."
+        assert no_such_entity(view, key).hint == "`kb show 5` shows what happened."
+    assert no_such_entity(view, "C").message == "'C' was removed at seq 5."
     assert [one.lacking() for one in filters_of(view, Query(ids=("A",)))] == [
         "'A' was renamed to 'C', which is gone since seq 5."
     ]
@@ -396,7 +396,10 @@ def test_an_id_that_no_file_states_any_more_as_a_former_one_is_that_of_a_renamed
     said = "'REQ-1' was renamed to 'REQ-7', and is no former id of it any more."
 
     def read(view: View) -> None:
-        assert (missing(view, "REQ-1").message, missing(view, "REQ-1").hint) == (said, "`kb show REQ-7` shows it.")
+        assert (no_such_entity(view, "REQ-1").message, no_such_entity(view, "REQ-1").hint) == (
+            said,
+            "`kb show REQ-7` shows it.",
+        )
         assert unknown_ids(view, Query(ids=("REQ-1",))) == [said]
         with pytest.raises(NotFound, match="was renamed to 'REQ-7'"):
             authorship(view, "REQ-1")

@@ -16,17 +16,16 @@ from kbcore.clock import SystemClock
 from kbcore.config.user import UserSettings
 from kbcore.errors import NotFound, StorageError
 from kbcore.fleet import across, local, reading
-from kbcore.fleet.across import Asker
 from kbcore.fleet.asking import CheckQuestion, CoverageQuestion
 from kbcore.fleet.local import Answer
 from kbcore.fleet.place import FolderPlace
-from kbcore.fleet.reading import FleetSelection
+from kbcore.fleet.reading import Asker, FleetSelection
 from kbcore.ids import OTHER_REPO, in_other_repo
 from kbcore.model.schema import CORE
 from kbcore.query import Query, coverage, subject
 from kbcore.query.impact import PARTS, impact
 from kbcore.store.pool import Machine
-from kbcore.store.review import decision, find_proposals
+from kbcore.store.review import deciding_changeset, find_proposals
 from kbcore.store.write_request import Author
 from kbcore.sync import faults
 from tests.support.disk.faultfs import NoSyncFs
@@ -229,7 +228,7 @@ def test_an_edge_counts_whichever_repository_states_it(tmp_path, place):
     assert one.value["requirements"][0]["verified"] == ["acme/tests:T-1"]
     heads = reading.find(place, FleetSelection()).heads
     statement = "select repo, type, kind, from_repo, from_id, to_id, is_resolved from across"
-    assert local.sql(place, heads, statement, 9, asked_by=(MACHINE, USER)).rows == [
+    assert local.sql(place, heads, statement, 9, ASKER).rows == [
         ("acme/tests", "verified_by", None, "acme/api", "REQ-1", "T-1", True)
     ]
     [row] = across.affected(place, heads, ("acme/api", "REQ-1"), ASKER).rows
@@ -254,7 +253,7 @@ def test_a_link_without_a_type_means_what_the_schema_of_its_repository_says(tmp_
     add(tmp_path, place, "acme/gadgets", files).close()
     heads = reading.find(place, FleetSelection()).heads
     statement = "select type, kind, from_repo, from_id, to_repo, to_id from across order by all"
-    assert local.sql(place, heads, statement, 9, asked_by=(MACHINE, USER)).rows == [
+    assert local.sql(place, heads, statement, 9, ASKER).rows == [
         ("checked_by", None, "acme/api", "REQ-1", "acme/gadgets", "G-2"),
         ("depends_on", None, "acme/gadgets", "REQ-9", "acme/api", "REQ-1"),
     ]
@@ -291,12 +290,12 @@ def test_what_is_only_proposed_elsewhere_covers_nothing(tmp_path, place):
     }
     assert violations(place) == set()
     statement = "select from_id, to_id, is_proposed from across order by all"
-    assert local.sql(place, heads, statement, 9, asked_by=(MACHINE, USER)).rows == [
+    assert local.sql(place, heads, statement, 9, ASKER).rows == [
         ("REQ-1", "T-1", True),
         ("REQ-1", "T-2", False),
     ]
     view = project.view()
-    accepting = decision([one for one in find_proposals(view) if one.id == "T-2"], [], seq=view.seq)
+    accepting = deciding_changeset([one for one in find_proposals(view) if one.id == "T-2"], [], seq=view.seq)
     written.apply_changeset(project.workspace(), "main", Author("ann", "cli", "t"), accepting, follows_head=True)
     exported(project, place, "acme/tests")
     assert violations(place, rule="must-coverage") == set()

@@ -16,7 +16,7 @@ from kbcore.fleet.asking import CheckQuestion, RowsQuestion
 from kbcore.fleet.local import Answer
 from kbcore.fleet.place import FolderPlace
 from kbcore.fleet.ray_engine import RayOptions
-from kbcore.fleet.reading import FleetSelection, UnreadRepository
+from kbcore.fleet.reading import Asker, FleetSelection, UnreadRepository
 from kbcore.query import Query
 from kbcore.rules import RULES
 from kbcore.store.pool import Machine
@@ -104,7 +104,7 @@ def test_every_rule_every_filter_and_every_statement_is_asked(fleet):
 def test_statements_give_the_same(fleet, relation):
     listed = ", ".join(f'"{one.name}"' for one in RELATIONS[relation].columns)
     statement = f"select repo, branch, {listed} from {relation}"
-    found = local.sql(fleet.place, fleet.heads(), statement, 100_000, asked_by=(MACHINE, USER))
+    found = local.sql(fleet.place, fleet.heads(), statement, 100_000, Asker(MACHINE, USER))
     rows = []
     for key in fleet.sound():
         rows += [(*key, *row) for row in fleet.single(*key).view.rows(RELATIONS[relation].select)]
@@ -126,7 +126,7 @@ def test_workers_of_ray_answer_what_this_process_does(fleet, workers):
                 msgspec.json.encode(here)
             ), name
         for statement in spread([*statements().values()], 3):
-            here = local.sql(fleet.place, heads, statement, 100_000, asked_by=(MACHINE, USER))
+            here = local.sql(fleet.place, heads, statement, 100_000, Asker(MACHINE, USER))
             assert engine.sql(fleet.place, heads, statement, 100_000, user=USER) == here, statement
 
 
@@ -138,9 +138,7 @@ def test_a_time_is_answered_as_of_the_last_record_before_it(fleet):
     question = RowsQuestion(Query(type="req"), instant)
     [found] = local.ask(place, [before], question, MACHINE, USER)
     assert found.value == asking.rows(single, question)
-    rows = local.sql(
-        place, [before], "select id from entity order by id", 1000, before=instant, asked_by=(MACHINE, USER)
-    )
+    rows = local.sql(place, [before], "select id from entity order by id", 1000, Asker(MACHINE, USER, instant))
     past = asking.rows(single, RowsQuestion(Query(), instant))
     assert [row[0] for row in rows.rows] == sorted(one["id"] for one in past["rows"])
 
@@ -161,7 +159,7 @@ def test_a_time_is_answered_as_of_the_last_record_before_it(fleet):
 def test_a_statement_that_does_not_only_read_the_fleet_is_refused(fleet, statement):
     place, heads = fleet.place, fleet.heads()[:1]
     with pytest.raises(InvalidQuery, match="refused"):
-        local.sql(place, heads, statement, 10, asked_by=(MACHINE, USER))
+        local.sql(place, heads, statement, 10, Asker(MACHINE, USER))
 
 
 def test_a_repository_that_cannot_be_read_is_named_and_the_others_are_asked(project, tmp_path):
@@ -185,7 +183,7 @@ def test_a_repository_that_cannot_be_read_is_named_and_the_others_are_asked(proj
         "d": "storage_error",
     }
     assert all(one.hint for one in failed)
-    rows = local.sql(place, found.heads, "select distinct repo from entity order by 1", 10, asked_by=(MACHINE, USER))
+    rows = local.sql(place, found.heads, "select distinct repo from entity order by 1", 10, Asker(MACHINE, USER))
     assert (rows.rows, [one.repo for one in rows.failures]) == ([("a",), ("e",)], ["b"])
 
 
@@ -314,7 +312,7 @@ def test_edges_across_repositories_are_resolved_where_both_ends_are_there(tmp_pa
         project.close()
     heads = reading.find(place, FleetSelection()).heads
     cells = "repo, type, from_repo, from_id, to_repo, to_id, is_resolved"
-    found = local.sql(place, heads, f"select {cells} from across order by all", 100, asked_by=(MACHINE, USER))
+    found = local.sql(place, heads, f"select {cells} from across order by all", 100, Asker(MACHINE, USER))
     assert found.rows == [
         ("acme/api", "depends_on", "acme/api", "REQ-2", "acme/gone", "REQ-1", False),
         ("acme/web", "depends_on", "acme/web", "REQ-1", "acme/api", "REQ-2", True),
@@ -329,5 +327,5 @@ def test_edges_across_repositories_are_resolved_where_both_ends_are_there(tmp_pa
       select 'acme/api' as repo, 'REQ-2' as id
       union select s.from_repo, s.from_id from step s join affected a on s.to_repo = a.repo and s.to_id = a.id
     ) select repo, id from affected order by all"""
-    walked = local.sql(place, heads, rests_on, 100, asked_by=(MACHINE, USER)).rows
+    walked = local.sql(place, heads, rests_on, 100, Asker(MACHINE, USER)).rows
     assert walked == [("acme/api", "REQ-1"), ("acme/api", "REQ-2"), ("acme/web", "REQ-1")]

@@ -15,7 +15,7 @@ from kbcore import __version__
 from kbcore.clock import SystemClock
 from kbcore.errors import FormatTooNew, InvalidQuery, StorageError, Unavailable
 from kbcore.fleet import exporting, head
-from kbcore.fleet.exporting import ExportRequest, name_of
+from kbcore.fleet.exporting import ExportRequest, usual_repo_name
 from kbcore.fleet.place import FolderPlace, UrlPlace, read_part
 from kbcore.share.unshared import find_unshared
 from kbcore.store import branches
@@ -433,4 +433,4 @@ def test_a_url_is_a_place(project):
 def test_a_repository_has_the_name_of_its_remote(project, url, name):
     if url:
         git(project.root, "config", "remote.origin.url", url)
-    assert name_of(project.workspace()) == name
+    assert usual_repo_name(project.workspace()) == name

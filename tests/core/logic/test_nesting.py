@@ -6,7 +6,7 @@ import pytest
 
 from kbcore.limits import MAX_CLAUSE_CHARS, MAX_CLAUSE_NESTING
 from kbcore.logic.clauses import ClauseChange, NewClause
-from kbcore.logic.nesting import TOO_DEEP, deep_clauses, without
+from kbcore.logic.nesting import TOO_DEEP, deep_clauses, without_clauses
 from tests.support.logic.workspaces import LogicProject
 
 BRACKETS = [("p :- ", "(", "true", ")"), ("p(", "[", "", "])"), ("p(", "{", "a", "})"), ("p(", "f(", "a", "))")]
@@ -114,7 +114,7 @@ def test_brackets_are_counted_for_each_clause_after_character_codes_and_numbers(
     text = f"{before}{deep} {allowed} % end (\n{deep}\nc(1)."
     places = deep_clauses(text)
     assert [(text[one.start : one.end], one.line) for one in places] == [(deep, 3), (deep, 5)]
-    rest = without(text, places)
+    rest = without_clauses(text, places)
     assert (len(rest), rest.count("\n"), deep_clauses(rest)) == (len(text), text.count("\n"), [])
     assert deep_clauses(f"a(1). {'(' * 10_000}")[0].start == len("a(1). ")
 

@@ -11,7 +11,7 @@ import pytest
 from kbcore.errors import KBError, StoreWentBack
 from kbcore.errors.remedies import for_shell
 from kbcore.maintenance import epochs
-from kbcore.maintenance.caches import witnesses
+from kbcore.maintenance.caches import views_set_aside
 from kbcore.maintenance.compacting import compact
 from kbcore.maintenance.salvage import salvage
 from kbcore.store.branches import lost
@@ -100,7 +100,7 @@ def test_the_advice_about_a_view_of_lost_records_restores_only_that_branch(proje
     fresh(project).node("A")
     accepted(project, BRANCH)
     fresh(project).node("A")
-    [kept] = witnesses(project.workspace(), BRANCH)
+    [kept] = views_set_aside(project.workspace(), BRANCH)
     assert commands(kept.remedy) == [COMMAND]
 
 

@@ -10,7 +10,6 @@ from kbcore.query import Condition, Query
 from kbcore.query.data_names import near_ids
 from kbcore.query.empty_result import Filter, filters_of, unknown_ids
 from kbcore.query.request import Pattern
-from kbcore.query.where_values import path_of
 from tests.support.repository.project import Project, req
 from tests.support.views.graph import Texts
 
@@ -171,11 +170,6 @@ def test_a_path_is_meant_however_it_is_written(valued, path):
     asked = Query(where=(query.parse_where(f"path={path.format(root=root)}"),))
     checked = query.check(asked, CORE, root=root)
     assert [row.id for row in query.page(checked, view.rows, view.seq).entities] == ["REQ-1"]
-
-
-@pytest.mark.parametrize("path", ["/etc/passwd", "../other/a.md", ".", "a.md", ""])
-def test_a_path_that_leads_out_and_a_name_stay_as_they_are(path):
-    assert path_of(path, "/repo/tree") == path
 
 
 def test_only_keys_of_paths_are_taken_for_paths(valued):

@@ -20,7 +20,7 @@ from kbcore.query.subject import find
 from kbcore.results import taking
 from kbcore.results.recording import record
 from kbcore.results.taking import commit_named
-from kbcore.rules.suspect_edges import suspect_edges
+from kbcore.rules.edge_confirmation import suspect_edges
 from kbcore.storage.fs import RealFs
 from kbcore.store.history import undo
 from tests.core.results.reporting import COMMIT, DOCUMENTS, junit, take, take_files, verdict

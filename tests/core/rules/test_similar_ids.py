@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.view.likeness import differences
+from kbcore.view.likeness import differences_in_words
 from tests.support.generators.histories import laws
 from tests.support.views.graph import graph_of, node
 from tests.support.views.rules import violations
@@ -60,7 +60,7 @@ def test_whatever_is_reported_differs_in_something_that_has_a_name(ids):
     for found in violations(graph, RULE):
         group = found.message.partition(" are different")[0].replace(" and ", ", ").split(", ")
         assert len(group) > 1
-        assert differences(group)
+        assert differences_in_words(group)
 
 
 def test_a_former_id_that_another_entity_has_or_states_too_is_a_violation_of_the_one_that_it_does_not_mean():

@@ -31,7 +31,7 @@ from kbcore.store.branch_store import BranchStore
 from kbcore.store.write_request import Request
 from kbcore.view.cache_files import VIEW, CacheFiles
 from kbcore.view.view import View
-from kbmcp.tools.refusals import explain
+from kbmcp.tools.refusals import error_json
 from tests.core.store.stored import SEGMENT, published, put, state_of
 from tests.support.disk.faultfs import NoSyncFs
 from tests.support.generators.histories import FACTOR
@@ -262,7 +262,7 @@ def test_too_little_memory_to_read_after_a_commit_does_not_say_that_nothing_was_
         before = use_memory()
         made.put("A")
         after = use_memory()
-        reported = explain(after, after.hint, {}, writes=True, is_dotted=False)["error"]
+        reported = error_json(after, after.hint, {}, writes=True, is_dotted=False)["error"]
         interrupting.begin_answer()
         later = use_memory()
     assert [one.applied for one in (before, after, later)] == ["no", "unknown", "no"]

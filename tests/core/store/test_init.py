@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from kbcli.invocation.read_only import ReadOnlyFs
@@ -88,3 +90,40 @@ def test_a_configuration_that_only_the_index_of_git_has_is_written_and_named_as_
     assert (root / ".kb/config.json").read_text() == default_config_text(default_branch)
     assert again.created == (".kb/config.json",)
     assert ".kb/config.json" not in again.kept
+
+
+def test_settings_and_change_files_that_git_has_come_back_where_the_worktree_lost_the_configuration(root):
+    laid(root)
+    own = {
+        ".kb/config.json": '{"defaultBranch": "main", "lockWaitSeconds": 7}\n',
+        ".kb/.gitignore": "/branches\n/cache/\n/notes\n",
+        ".kb/baseline.json": "{}\n",
+        ".kb/schema/own.yaml": "entities: {widget: {description: a widget}}\n",
+        ".kb/rules/deep/own.pl": "% mine\n",
+        ".kb/changes/ann/01.json": "{}\n",
+    }
+    for path, text in own.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    git(root, "add", ".kb")
+    (root / ".kb/cache").mkdir(exist_ok=True)
+    (root / ".kb/cache/tracked").write_text("never read\n")
+    git(root, "add", "-f", ".kb/cache/tracked")
+    git(root, "commit", "-qm", "settings")
+    shutil.rmtree(root / ".kb")
+    found = laid(root)
+    assert not (root / ".kb/cache/tracked").exists()
+    assert {path: (root / path).read_text() for path in own} == own
+    assert {*own} <= {*found.created}
+    assert (len({*found.created}), found.kept) == (len(found.created), (".git/kb/",))
+    assert git(root, "status", "--porcelain").split() == ["D", ".kb/cache/tracked"]
+
+
+def test_a_schema_that_was_deleted_stays_deleted_where_the_configuration_is_there(root):
+    laid(root)
+    (root / ".kb/schema/own.yaml").write_text("entities: {widget: {description: a widget}}\n")
+    git(root, "add", ".kb")
+    git(root, "commit", "-qm", "settings")
+    (root / ".kb/schema/own.yaml").unlink()
+    assert ".kb/schema/own.yaml" not in laid(root).created
+    assert not (root / ".kb/schema/own.yaml").exists()

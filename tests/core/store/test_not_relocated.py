@@ -13,7 +13,7 @@ from kbcore.clock import SystemClock
 from kbcore.errors import LockTimeout, ReadOnlyStore, StorageError
 from kbcore.maintenance.doctor import diagnose
 from kbcore.storage import journal
-from kbcore.store import branches, unread
+from kbcore.store import branches, unread_stores
 from kbcore.store.pool import Machine
 from kbcore.store.workspace import Workspace, open_workspace
 from tests.core.store.relocated import NO_SYNC, opened, req, status_of
@@ -34,7 +34,7 @@ def test_stores_that_git_tracks_are_not_read(older: Project, where: str) -> None
     assert workspace.moved == ""
     assert not workspace.folders.has_store("main")
     assert older.node("A") is None
-    found = [one.code for one in unread.find_unread(workspace.folders)]
+    found = [one.code for one in unread_stores.find_unread(workspace.folders)]
     assert found[0] == "store_tracked"
 
 
@@ -46,7 +46,7 @@ def test_a_folder_beside_the_stores_is_not_read(older: Project) -> None:
     older.apply(entities=[req("NEW")])
     workspace = opened(older)
     assert facts(saved) == facts(shown(older))
-    [found] = unread.find_unread(workspace.folders)
+    [found] = unread_stores.find_unread(workspace.folders)
     assert found.code == "stores_beside"
     assert "kb doctor --adopt .kb/branches" in found.remedy
     assert status_of(older) == ""
@@ -127,7 +127,7 @@ def test_a_link_that_leads_to_the_stores_another_way_is_no_strange_one(older: Pr
     again = Project(older.root, is_new=False)
     assert again.node("A") is not None
     assert shown(older).readlink() == Path("../.git/kb/branches")
-    assert list(unread.find_unread(again.workspace().folders)) == []
+    assert list(unread_stores.find_unread(again.workspace().folders)) == []
     again.close()
 
 
@@ -143,7 +143,7 @@ def test_a_diagnosis_names_a_settings_folder_that_is_a_link(older: Project) -> N
 def test_who_only_looks_moves_nothing(older: Project) -> None:
     workspace = open_workspace(older.root, older.machine, older.pool, settles=False)
     assert not workspace.folders.usual_branches_dir.exists()
-    assert [one.code for one in unread.find_unread(workspace.folders)] == ["older_layout", "older_cache"]
+    assert [one.code for one in unread_stores.find_unread(workspace.folders)] == ["older_layout", "older_cache"]
 
 
 def test_who_only_looks_reads_the_stores_where_they_are(older: Project) -> None:

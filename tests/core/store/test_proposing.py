@@ -14,7 +14,7 @@ from kbcore.model.graph import is_proposed, proposed_values
 from kbcore.query import coverage
 from kbcore.store.history import undo
 from kbcore.store.proposing import may_accept
-from kbcore.store.review import ProposalFilter, check_reviewer, decision, find_proposals
+from kbcore.store.review import ProposalFilter, check_reviewer, deciding_changeset, find_proposals
 from kbcore.store.write_request import Author
 from tests.support.repository.project import AUTHOR, Project, req
 
@@ -58,7 +58,7 @@ def broken(project: Project, *ids: str) -> set[str]:
 def decide(project: Project, what: str, wanted: ProposalFilter = ProposalFilter()):  # noqa: B008 - frozen
     found = find_proposals(project.view(), wanted)
     accepted, rejected = (found, []) if what == "accept" else ([], found)
-    return project._carry_out(decision(accepted, rejected, seq=project.seq()), None, AUTHOR)
+    return project._carry_out(deciding_changeset(accepted, rejected, seq=project.seq()), None, AUTHOR)
 
 
 def test_a_proposal_satisfies_no_rule_until_it_is_accepted(reviewed):
@@ -157,7 +157,7 @@ def test_a_decision_on_what_has_changed_since_it_was_read_is_refused(reviewed):
     found, seq = find_proposals(reviewed.view()), reviewed.seq()
     reviewed.apply(author=BOT, entities=[{"id": "TEST-1", "title": "Another"}])
     with pytest.raises(Exception, match="changed"):
-        reviewed._carry_out(decision(found, [], seq=seq), None, AUTHOR)
+        reviewed._carry_out(deciding_changeset(found, [], seq=seq), None, AUTHOR)
 
 
 def test_every_way_to_write_proposes(reviewed):

@@ -17,7 +17,7 @@ from kbcore.errors import ReadOnlyStore, StorageError, StoreWentBack
 from kbcore.maintenance.adopting import adopt
 from kbcore.maintenance.doctor import diagnose
 from kbcore.storage import head
-from kbcore.store import branches, change_files, pointer, settings_edit, unread
+from kbcore.store import branches, change_files, pointer, settings_edit, unread_stores
 from kbcore.store.branches import lost
 from kbcore.store.pool import Machine
 from kbcore.store.settings_edit import change_settings
@@ -44,7 +44,7 @@ def test_a_user_who_keeps_stores_in_the_worktree_uses_the_older_layout_with_an_o
     project.apply(branch="another", entities=[req("OTHER")])
     for name in ("main", "another"):
         assert head.read(NO_SYNC, shown(older) / name).features_required == ()
-    assert list(unread.find_unread(workspace.folders)) == []
+    assert list(unread_stores.find_unread(workspace.folders)) == []
     assert status_of(older) == ""
     project.close()
 
@@ -259,7 +259,7 @@ def test_stores_in_the_worktree_that_git_tracks_are_refused_and_named(
         assert f"git rm -r --cached .kb/{name}" in refused.value.hint
     # A diagnosis looks all the same, and says so.
     as_it_is = Workspace(project.pool.repositories.find(older.root), project.machine, project.pool)
-    assert [one.code for one in unread.find_unread(as_it_is.folders)] == ["store_tracked"]
+    assert [one.code for one in unread_stores.find_unread(as_it_is.folders)] == ["store_tracked"]
     git(older.root, "rm", "-r", "--quiet", "--cached", f".kb/{name}")
     assert project.node("A") is not None
     project.close()
@@ -270,7 +270,7 @@ def test_a_folder_in_a_linked_worktree_is_named_where_stores_are_in_the_main_one
 ) -> None:
     tree = in_worktree(add_worktree(older.root, tmp_path / "tree", "other"), tmp_path)
     shutil.copytree(shown(older), tree.root / ".kb/branches")
-    [found] = unread.find_unread(opened(tree).folders)
+    [found] = unread_stores.find_unread(opened(tree).folders)
     assert (found.code, found.path) == ("stores_beside", str(tree.root / ".kb/branches"))
     tree.close()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kbcli.messages.synced import unresolved_line
+from kbcli.messages.sync_result import unresolved_line
 from kbcore.checks import run_checks
 from kbcore.query.impact import impact
 from kbcore.query.subject import find

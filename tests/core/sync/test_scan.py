@@ -11,7 +11,7 @@ import pytest
 
 from kbcore.extract.facts import Facts, PathRule, SourceFile
 from kbcore.sync.scan import Scan, ScanState, scan
-from kbcore.sync.wanted_files import wanted
+from kbcore.sync.wanted_files import activate
 from tests.core.sync.readers import Reader
 
 
@@ -33,7 +33,7 @@ class Remover:
 
 
 def scanned(root: Path, victim: Path) -> Scan:
-    wants = wanted([(Remover(victim), {})], {}, b"")
+    wants = activate([(Remover(victim), {})], {}, b"")
     return scan(root, wants, ScanState({}, {"docs/b.md": ("hash", wants[0].mark)}, 0))
 
 
@@ -68,7 +68,7 @@ def listed(root: Path, monkeypatch: pytest.MonkeyPatch, *globs: str, below: list
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "scandir", noting)
-        scan(root, wanted([(Reader(*globs), {})], {}, b""), ScanState({}, {}, 0), below)
+        scan(root, activate([(Reader(*globs), {})], {}, b""), ScanState({}, {}, 0), below)
     return sorted(seen)
 
 
@@ -98,7 +98,7 @@ def test_a_search_that_begins_beyond_a_link_is_one_of_its_own(tmp_path: Path) ->
     (tmp_path / "real").mkdir()
     (tmp_path / "real/one.md").write_text("x")
     (tmp_path / "link").symlink_to("real")
-    wants = wanted([(Reader("**/*.md", "link/*.md"), {})], {}, b"")
+    wants = activate([(Reader("**/*.md", "link/*.md"), {})], {}, b"")
     assert sorted(scan(tmp_path, wants, ScanState({}, {}, 0)).files) == ["link/one.md", "real/one.md"]
 
 
@@ -106,7 +106,7 @@ def test_many_paths_below_which_something_changed_cost_one_look_each(tmp_path: P
     for number in range(50):
         (tmp_path / f"d{number}").mkdir()
         (tmp_path / f"d{number}/a.md").write_text("x")
-    wants = wanted([(Reader(*(f"d{number}/*.md" for number in range(50))), {})], {}, b"")
+    wants = activate([(Reader(*(f"d{number}/*.md" for number in range(50))), {})], {}, b"")
     assert len(scan(tmp_path, wants, ScanState({}, {}, 0), [f"d{number}/a.md" for number in range(30)]).files) == 30
     assert len(scan(tmp_path, wants, ScanState({}, {}, 0), ["d1", "d1/a.md", "d2x"]).files) == 1
     assert len(scan(tmp_path, wants, ScanState({}, {}, 0), [""]).files) == 50

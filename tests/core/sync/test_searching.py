@@ -92,7 +92,7 @@ def test_a_past_answer_ranks_what_stood_then(project):
     assert [one.id for one in [*first.entities, *second.entities]] == ["REQ-0x", "REQ-1x", "REQ-2x", "ADR-1", "REQ-1"]
 
 
-def test_a_cursor_says_so_when_other_documents_are_at_hand_than_before(project):
+def test_a_cursor_says_so_when_other_documents_are_available_than_before(project):
     path = project.root / "docs/adr/keys.md"
     stated = path.read_bytes()
     path.unlink()
@@ -139,7 +139,7 @@ def test_another_process_goes_on_with_the_index_and_needs_no_document(project):
     other.close()
 
 
-def test_documents_that_are_not_at_hand_are_counted_and_taken_in_when_they_are(project):
+def test_documents_that_are_not_available_are_counted_and_taken_in_when_they_are(project):
     path = project.root / "docs/adr/keys.md"
     stated = path.read_bytes()
     path.write_text("edited, not synced")

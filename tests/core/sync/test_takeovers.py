@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.store.history.log import missing
+from kbcore.store.history.log import no_such_entity
 from kbcore.sync.run import SyncAnswer
 from tests.support.repository.project import Project, req
 
@@ -46,7 +46,7 @@ def test_a_document_that_gets_another_id_takes_over_another_one(
     assert answer.outcome.renamed == {"REQ-D": "REQ-C"}
     assert answer.outcome.warnings == (TAKEN,)
     check_joined(stated, "REQ-C", answer)
-    assert missing(stated.view(), "REQ-A").message == "'REQ-A' is called 'REQ-C' now."
+    assert no_such_entity(stated.view(), "REQ-A").message == "'REQ-A' is called 'REQ-C' now."
 
 
 @pytest.mark.parametrize("former", ["[REQ-A, REQ-D]", "[REQ-D, REQ-A]"])

@@ -12,13 +12,13 @@ from kbcore.git import find_repository
 from kbcore.git.blobs import tree_of
 from kbcore.sync.documents import wanted_in
 from kbcore.sync.scan import ScanState, scan
-from kbcore.sync.wanted_files import first_wanting, is_wanted, wanted
+from kbcore.sync.wanted_files import activate, first_wanting, is_wanted
 from tests.core.sync.readers import Reader
 from tests.support.repository.repos import commit_files, make_repository
 
 
 def test_the_first_extractor_whose_glob_means_a_file_reads_it_with_the_type_of_the_glob() -> None:
-    wants = wanted([(Reader("docs/adr/*.md", type_="decision"), {}), (Reader("docs/**"), {})], {}, b"")
+    wants = activate([(Reader("docs/adr/*.md", type_="decision"), {}), (Reader("docs/**"), {})], {}, b"")
     assert first_wanting(wants, "docs/adr/1.md") == (wants[0], "decision")
     assert first_wanting(wants, "docs/adr/1.txt") == (wants[1], None)
     assert first_wanting(wants, "src/1.md") is None
@@ -39,7 +39,7 @@ def test_a_scan_a_tree_and_a_path_choose_the_first_extractor_that_wants_a_file(
 ) -> None:
     repo = make_repository(tmp_path / "repo")
     commit = commit_files(repo, {path: "x"})
-    wants = wanted([(Reader(first), {}), (Reader(second), {})], {}, b"")
+    wants = activate([(Reader(first), {}), (Reader(second), {})], {}, b"")
     assert first_wanting(wants, path) == (wants[0], None)
     found = scan(repo, wants, ScanState({}, {}, 0, {})).files[path]
     assert found.wanted is wants[0]
@@ -49,7 +49,7 @@ def test_a_scan_a_tree_and_a_path_choose_the_first_extractor_that_wants_a_file(
 
 def test_the_globs_of_all_extractors_together_have_a_limit() -> None:
     many = Reader(*(f"docs/{number}/*.md" for number in range(limits.MAX_GLOBS // 2)))
-    assert len(wanted([(many, {}), (many, {})], {}, b"")) == 2
+    assert len(activate([(many, {}), (many, {})], {}, b"")) == 2
     with pytest.raises(InvalidConfig, match="the limit is 1000") as refused:
-        wanted([(many, {}), (many, {}), (Reader("a.md"), {})], {}, b"")
+        activate([(many, {}), (many, {}), (Reader("a.md"), {})], {}, b"")
     assert refused.value.details[0].code == "too_many_globs"

@@ -27,7 +27,7 @@ from kbcore.sync.comparison import FileSources, compare
 from kbcore.sync.first_sync import plan_first
 from kbcore.sync.pending import find_pending, place_of
 from kbcore.sync.scan import FoundFile, ScanState, read_facts, scan
-from kbcore.sync.wanted_files import wanted
+from kbcore.sync.wanted_files import activate
 from kbcore.sync.workers import Workers
 from tests.support.effort.scale import SEED, tries
 from tests.support.generators.trees import Edits
@@ -349,7 +349,7 @@ def test_an_extractor_of_another_package_runs_in_the_process_of_the_sync(tmp_pat
         (folder / f"{number}.md").write_text(req(f"REQ-{number}"))
         (tmp_path / "docs" / f"{number}.txt").write_text("x")
     foreign = Foreign()
-    wants = wanted([(markdown.EXTRACTOR, {}), (foreign, {})], {"edgeNames": []}, b"")
+    wants = activate([(markdown.EXTRACTOR, {}), (foreign, {})], {"edgeNames": []}, b"")
     found = scan(tmp_path, wants, ScanState({}, {}, 0), workers=workers)
     assert foreign.pids == {os.getpid()}
     by_worker = {path for path, one in found.files.items() if one.encoded}

@@ -12,7 +12,7 @@ from kbcore import limits
 from kbcore.text.embedding import name_of_model
 from kbcore.view import text_documents
 from kbcore.view.cache_files import MEANINGS
-from kbcore.view.entity_vectors import Meanings, Vectors
+from kbcore.view.entity_vectors import EntityVectors, VectorsByDigest
 from tests.core.sync.searched import ask, doc
 from tests.support.generators.histories import basis_at, entries_of, laws, records
 from tests.support.repository.places import caches_at
@@ -28,7 +28,7 @@ def read(wanted):
 
 
 def made(view, known, at=None):
-    meanings = Meanings()
+    meanings = EntityVectors()
     meanings.read(view, read, at, known)
     return meanings
 
@@ -42,7 +42,7 @@ def held(meanings):
 def test_meanings_that_took_changes_in_any_steps_are_those_read_at_once(history, steps):
     entries = entries_of(history)
     position = min(steps[0], len(entries))
-    known = Vectors(name_of_model())
+    known = VectorsByDigest(name_of_model())
     with built(entries, position) as view:
         text_documents.attach_bodies(view, "")
         meanings = made(view, known)
@@ -52,7 +52,7 @@ def test_meanings_that_took_changes_in_any_steps_are_those_read_at_once(history,
             if part:
                 view.extend(iter(part), basis_at(entries, position))
             meanings.read(view, read, None, known)
-            assert held(meanings) == held(made(view, Vectors(name_of_model())))
+            assert held(meanings) == held(made(view, VectorsByDigest(name_of_model())))
         past = made(view, known, position // 2)
         with built(entries, position // 2) as then:
             text_documents.attach_bodies(then, "")
@@ -61,17 +61,17 @@ def test_meanings_that_took_changes_in_any_steps_are_those_read_at_once(history,
 
 @given(st.lists(st.binary(min_size=16, max_size=16), unique=True, max_size=5), st.integers(0, 3000), st.binary())
 def test_a_file_of_vectors_is_taken_as_it_was_written_or_not_at_all(digests, place, other):
-    vectors = Vectors("a model")
+    vectors = VectorsByDigest("a model")
     vectors.make({digest: digest.hex() for digest in digests})
     data = vectors.as_bytes(digests)
-    again = Vectors("a model")
+    again = VectorsByDigest("a model")
     assert again.take(data)
     assert (again.matrix(digests) == vectors.matrix(digests)).all()
     assert not again.fresh
     changed = data[:place] + other + data[place + len(other) :]
-    assert changed == data or not Vectors("a model").take(changed)
-    assert not Vectors("another").take(data)
-    assert not Vectors("a model").take(other)
+    assert changed == data or not VectorsByDigest("a model").take(changed)
+    assert not VectorsByDigest("another").take(data)
+    assert not VectorsByDigest("a model").take(other)
 
 
 FILES = {

@@ -14,7 +14,7 @@ from kbcore.config.settings import KipLimits
 from kbcore.kip.binding import read
 from kbcore.kip.find import find
 from kbcore.query.data_names import DataNames
-from kbcore.rules.suspect_edges import suspect_edges
+from kbcore.rules.edge_confirmation import suspect_edges
 from kbcore.view.view import View
 from tests.support.generators.kip_queries import SCHEMA
 from tests.support.views.large import ROWS, large_view

@@ -213,7 +213,7 @@ def test_the_changes_since_a_record_are_in_the_order_of_the_records() -> None:
         assert [view.has_record(number, entries[0].sum) for number in (0, 2, 3, 4)] == [True, False, False, False]
 
 
-def test_the_changes_since_a_record_that_only_the_base_has_are_not_at_hand() -> None:
+def test_the_changes_since_a_record_that_only_the_base_has_are_not_available() -> None:
     entries = entries_of([creating(number) for number in range(1, 4)])
     with built(entries, 2) as view:
         view.extend(iter(entries[2:]), basis_at(entries, 3))

@@ -15,7 +15,7 @@ class ServerLines:
     def __init__(self, process: subprocess.Popen[bytes] | Forked) -> None:
         self.process = process
         self.lines: list[bytes] = []
-        self.errors = b""
+        self.errors = bytearray()
         self.arrived: queue.Queue[bytes] = queue.Queue()
         """The lines that nobody has taken yet; an empty one is the end."""
         self.readers = [threading.Thread(target=reader, daemon=True) for reader in (self._read, self._read_errors)]

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 WAIT_S = 120.0
 
 
-class Spoken(ServerLines):
+class Spoken:
     """A running server; every line that it writes is kept."""
 
     def __init__(
@@ -31,8 +31,10 @@ class Spoken(ServerLines):
             env=git_env({"PYTHONPATH": str(ROOT)}),
             cwd=ROOT,
         )
-        super().__init__(process)
-        for reader in self.readers:
+        self._server = ServerLines(process)
+        self.process, self.write = process, self._server.write
+        self.lines, self.errors = self._server.lines, self._server.errors
+        for reader in self._server.readers:
             reader.start()
 
     def __enter__(self) -> Self:
@@ -41,7 +43,7 @@ class Spoken(ServerLines):
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait(WAIT_S)
-        for reader in self.readers:
+        for reader in self._server.readers:
             reader.join(WAIT_S)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert stream
@@ -54,7 +56,7 @@ class Spoken(ServerLines):
         )
         self.write(json.dumps(message).encode() + b"\n")
         while True:
-            line = self.arrived.get(timeout=WAIT_S)
+            line = self._server.arrived.get(timeout=WAIT_S)
             if not line:
                 raise AssertionError(f"the server has ended: {self.errors[-2000:].decode(errors='replace')}")
             answer: dict[str, Any] = json.loads(line)
@@ -77,7 +79,7 @@ class Spoken(ServerLines):
         assert self.process.stdin
         self.process.stdin.close()
         status = self.process.wait(WAIT_S)
-        self.readers[0].join(WAIT_S)
+        self._server.readers[0].join(WAIT_S)
         return status
 
 

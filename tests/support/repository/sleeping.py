@@ -9,7 +9,7 @@ from typing import Any
 from kbcore.clock import SystemClock
 from kbcore.kip.sleep import worklist
 from kbcore.kip.sleep.cycle import CycleReport, SleepOptions, run
-from kbcore.kip.sleep.memory import Memory, moved
+from kbcore.kip.sleep.memory import Memory, days_later
 from kbcore.store import branches
 from kbcore.store.pool import Machine
 from tests.support.repository.kip_writing import Kip
@@ -43,7 +43,7 @@ class Sleeper(Kip):
         self.project.machine = Machine(machine.fs, self.clock, machine.env)
 
     def later(self, days: float) -> None:
-        self.clock.at = moved(self.clock.at, days)
+        self.clock.at = days_later(self.clock.at, days)
 
     def sleep(self, *phases: int, dry_run: bool = False, force: bool = False) -> CycleReport:
         workspace = self.project.workspace()

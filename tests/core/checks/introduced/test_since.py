@@ -213,7 +213,7 @@ def test_what_a_client_stated_after_the_commit_was_made_is_new(project):
     assert new(project, "main") == [("orphans", "REQ-9")]
 
 
-def test_a_branch_means_where_the_two_parted(project):
+def test_a_branch_means_where_the_two_diverged(project):
     commit(project, BROKEN)
     project.sync()
     project.apply(entities=[{"id": "REQ-8", "type": "req", "title": "t8", "status": "open"}])
@@ -232,7 +232,7 @@ def test_a_branch_means_where_the_two_parted(project):
 
 
 @pytest.mark.sliced
-def test_a_store_whose_branch_git_has_forgotten_still_says_where_they_parted(project):
+def test_a_store_whose_branch_git_has_forgotten_still_says_where_they_diverged(project):
     project.sync(BROKEN)
     project.switch("feature", create=True)
     project.sync(NEW)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kbcore.kip.sleep.memory import moved
+from kbcore.kip.sleep.memory import days_later
 from tests.support.repository.project import document
 from tests.support.repository.sleeping import LONG_AGO, NOW, Sleeper
 
@@ -220,12 +220,12 @@ FACTS = ((0.9, 0.9, 0.9), (1, 0.9, 0.855), (2.5, 0.9, 0.81225), (100, 0.9, 0.3),
 
 def test_confidence_sinks_by_whole_weeks_to_the_floor(kip: Sleeper) -> None:
     for at, (weeks, confidence, _) in enumerate(FACTS):
-        kip(OLD_FACT, {"wish": str(at), "confidence": confidence, "at": moved(NOW, -7 * weeks)})
+        kip(OLD_FACT, {"wish": str(at), "confidence": confidence, "at": days_later(NOW, -7 * weeks)})
     assert kip.done(7) == {"confidences lowered": 3}
     for at, (weeks, _, left) in enumerate(FACTS):
         link = kip.project.link("Person:Ines", "prefers", f"Preference:{at}")
         assert link.fields["confidence"] == left
-        assert link.fields["metadata.created_at"] == moved(NOW, -7 * weeks)
+        assert link.fields["metadata.created_at"] == days_later(NOW, -7 * weeks)
         assert (link.created_at, link.created_by) == (NOW, "tester"), "KB keeps when it was written"
 
 
@@ -252,7 +252,7 @@ def test_who_states_a_link_again_lets_its_time_begin_again(kip: Sleeper) -> None
 
 
 def test_a_link_that_a_merge_led_elsewhere_does_not_sink_twice_for_the_same_weeks(kip: Sleeper) -> None:
-    kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": moved(NOW, -14)})
+    kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": days_later(NOW, -14)})
     kip('UPSERT { CONCEPT { {type: "Preference", name: "infusions"} } }')
     kip.sleep(7)
     kip('MERGE CONCEPT ?x INTO ?y WHERE { ?x {name: "tea"} ?y {name: "infusions"} }')
@@ -265,7 +265,7 @@ def test_a_link_that_a_merge_led_elsewhere_does_not_sink_twice_for_the_same_week
 
 
 def test_a_link_that_was_stated_again_and_then_led_elsewhere_counts_from_then(kip: Sleeper) -> None:
-    kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": moved(NOW, -100)})
+    kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": days_later(NOW, -100)})
     kip('UPSERT { CONCEPT { {type: "Preference", name: "infusions"} } }')
     kip('UPDATE ?l SET METADATA { confidence: 0.8 } WHERE { ?l (?s, "prefers", ?o) }')
     kip.later(6)
@@ -281,9 +281,9 @@ def test_a_link_that_was_stated_again_and_then_led_elsewhere_counts_from_then(ki
 def test_a_cycle_that_makes_two_links_one_lets_no_more_time_pass_for_it(
     kip: Sleeper, confidence: float, days: int, left: float
 ) -> None:
-    kip(OLD_FACT, {"wish": "Green tea", "confidence": 0.9, "at": moved(NOW, -100)})
+    kip(OLD_FACT, {"wish": "Green tea", "confidence": 0.9, "at": days_later(NOW, -100)})
     kip('UPDATE ?l SET METADATA { confidence: 0.8 } WHERE { ?l (?s, "prefers", ?o) }')
-    kip(OLD_FACT, {"wish": "green tea", "confidence": confidence, "at": moved(NOW, -1 - days)})
+    kip(OLD_FACT, {"wish": "green tea", "confidence": confidence, "at": days_later(NOW, -1 - days)})
     kip('UPDATE ?l SET ATTRIBUTES { often: true } WHERE { ?l (?s, "prefers", {name: "green tea"}) }')
     kip.later(days)
     assert kip.done(6) == {"duplicates merged": 1}
@@ -311,7 +311,7 @@ def test_of_two_links_that_become_one_the_surer_one_does_not_sink_for_the_weeks_
 
 
 def test_a_capsule_does_not_let_what_it_holds_sink_again(kip: Sleeper) -> None:
-    kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": moved(NOW, -14)})
+    kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": days_later(NOW, -14)})
     kip.sleep(7)
     capsule = kip('EXPORT ?x WHERE { ?x {name: "tea"} UNION { ?x {name: "Ines"} } }')["capsule"]
     kip('DELETE CONCEPT ?x DETACH WHERE { ?x {type: "Preference"} }')

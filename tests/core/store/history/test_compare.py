@@ -74,7 +74,7 @@ def test_an_edge_that_lost_its_end_is_in_a_diff(project: Project) -> None:
     assert changed["after"]["unresolved"] is True
 
 
-def parted(project: Project) -> None:
+def diverge(project: Project) -> None:
     """Let main and a copy of it part after record 2."""
     project.apply(entities=[entity("A"), entity("B")])
     project.apply(edges=[edge("A", "B")])
@@ -83,7 +83,7 @@ def parted(project: Project) -> None:
 
 
 def test_the_merge_base_is_the_last_record_that_both_branches_have(project: Project) -> None:
-    parted(project)
+    diverge(project)
     assert merge_base(project.view("main"), project.view("feature")) == 2
     project.apply(branch="main", entities=[entity("C")])
     project.apply(branch="feature", entities=[entity("C")])
@@ -93,7 +93,7 @@ def test_the_merge_base_is_the_last_record_that_both_branches_have(project: Proj
 
 
 def test_a_diff_of_branches_shows_both_sides_and_the_base_of_each_field(project: Project) -> None:
-    parted(project)
+    diverge(project)
     project.apply(branch="main", entities=[{"id": "A", "status": "done", "title": "Main"}, entity("M"), entity("S")])
     project.apply(branch="feature", entities=[{"id": "A", "title": "Feature"}, entity("F"), entity("S")])
     project.delete(branch="feature", edges=[edge("A", "B")])
@@ -116,7 +116,7 @@ def test_a_diff_of_branches_shows_both_sides_and_the_base_of_each_field(project:
 
 
 def test_branches_that_came_to_the_same_do_not_differ(project: Project) -> None:
-    parted(project)
+    diverge(project)
     for branch in ("main", "feature"):
         project.apply(branch=branch, entities=[{"id": "A", "status": "done"}])
     found = diff_branches(project.view("main"), project.view("feature"))

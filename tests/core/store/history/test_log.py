@@ -16,7 +16,7 @@ from kbcore.model import record
 from kbcore.model.record import Record
 from kbcore.storage import journal
 from kbcore.store import branches
-from kbcore.store.history.log import RecordFilter, count_operations, log, missing, operations_from, record_json
+from kbcore.store.history.log import RecordFilter, count_operations, log, no_such_entity, operations_from, record_json
 from kbcore.store.history.when import when_of
 from kbcore.store.write_request import Author
 from tests.core.store.history.undoing import revert
@@ -85,15 +85,15 @@ def test_the_log_of_an_id_that_never_was_names_the_nearest(recorded: Project) ->
 
 
 def test_an_id_that_names_no_entity_now_is_explained(recorded: Project) -> None:
-    assert missing(recorded.view(), "B").message == "'B' was removed at seq 4."
-    assert "kb show 4" in missing(recorded.view(), "B").hint
+    assert no_such_entity(recorded.view(), "B").message == "'B' was removed at seq 4."
+    assert "kb show 4" in no_such_entity(recorded.view(), "B").hint
     recorded.sync({"docs/requirements/d.md": req("D", depends_on="E")})
-    waiting = missing(recorded.view(), "E")
+    waiting = no_such_entity(recorded.view(), "E")
     assert waiting.message == "There is no entity 'E'; there is an unresolved edge to it: D depends_on E."
     assert "`kb log E`" in waiting.hint
     assert seqs(recorded, id="E") == [6]
     edge_id = link_id("depends_on", "", "D", "E")
-    assert missing(recorded.view(), edge_id).message == f"{edge_id!r} is an edge, not an entity."
+    assert no_such_entity(recorded.view(), edge_id).message == f"{edge_id!r} is an edge, not an entity."
 
 
 @pytest.mark.sliced(4)

@@ -15,9 +15,9 @@ from kbcore.model.schema import CORE
 from kbcore.model.state import Stamp
 from kbcore.query.paging import page_of
 from kbcore.query.request import Query
-from kbcore.rules.suspect_edges import suspect_edges
+from kbcore.rules.edge_confirmation import suspect_edges
 from kbcore.store.history.compare import count_differences, diff, differences_from
-from kbcore.store.history.log import log, missing, record_json, stated_json
+from kbcore.store.history.log import log, no_such_entity, record_json, stated_json
 from kbcore.store.history.moment import read_at, seq_at
 from kbcore.store.history.reach import first_record, is_pruned, not_listed
 from kbcore.store.history.touched import changes_of, touched
@@ -84,7 +84,7 @@ def test_the_last_pruned_record_is_out_of_reach_and_how_it_left_things_is_not(pr
 def test_an_id_of_pruned_records_alone_is_not_said_never_to_have_been(pruned: View) -> None:
     with pytest.raises(NotFound, match=r"since seq 4\. Records before seq 4 were pruned"):
         log(pruned, id="B")
-    assert "since seq 4" in missing(pruned, "B").message
+    assert "since seq 4" in no_such_entity(pruned, "B").message
 
 
 def test_a_record_that_never_was_is_not_said_to_be_pruned(pruned: View, project: Project) -> None:

@@ -57,7 +57,7 @@ _NOW: Final = 2**62
 """The seq that ended the present state."""
 
 
-_HAS_TURNED: Final = """
+_HAS_CHANGED: Final = """
 select exists (from node_history) or exists (from source_history), exists (from record where holes <> ''),
   exists (from record where renamed > 0)
 """
@@ -373,9 +373,9 @@ def suspect_edges(
         among = "in (select unnest($1::varchar[]))"
         condition = f"and l.id {among}" if ends is None else f"and (l.from_id {among} or l.to_id {among})"
         params = [sorted(ends if ends is not None else ids or ())]
-    [(has_turned, has_gaps, has_renames)] = rows(_HAS_TURNED, [])
+    [(has_changed, has_gaps, has_renames)] = rows(_HAS_CHANGED, [])
     found: list[SuspectEdge] = []
-    if has_turned:
+    if has_changed:
         asked = _asked(condition, has_moved=False)
         [(count, moves)] = rows(f"{asked} select ({_COUNTED}), ({_MAY_HAVE_MOVED})", params)
         if moves:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kbcli.terminal.bar import Bar, ProgressStep, line
 from kbcli.terminal.cells import width_of
 from kbcli.terminal.output import Output
+from kbcli.terminal.progress_bar import Bar, ProgressStep, line
 from kbcore import progress
 from tests.support.repository.clocks import StoppedClock
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from kbcli.messages.lines import changes_of, renames_of
-from kbcli.messages.synced import elsewhere_line, note_line
+from kbcli.messages.sync_result import elsewhere_line, note_line
 from kbcli.messages.violations import violation_line
 from kbcli.terminal.cells import shortened
 from kbcli.terminal.flowing import flowed
