@@ -223,6 +223,13 @@ class Clone:
             self.tree[f"{FOLDER}/{name}"] = tuple(changes)
             self.committed = (self.committed & self.tree.keys()) | {f"{FOLDER}/{name}"}
 
+    def whole_files(self) -> list[str]:
+        """Return the files without a redacted change.
+
+        A clone keeps what it knows as redacted, also where the file that says so goes and a whole one comes.
+        """
+        return sorted(path for path, changes in self.tree.items() if not any(one.is_redacted for one in changes))
+
     def publish(self) -> None:
         """Share all changes, and commit all files."""
         self.share()
@@ -280,10 +287,8 @@ def _move(what: str, clone: Clone, other: Clone, choice: int) -> None:
         clone.pack(choice % 3, commits=choice % 2 == 0)
     elif what == "redact":
         clone.redact(choice)
-    elif clone.tree:
-        path = sorted(clone.tree)[choice % len(clone.tree)]
-        if any(one.is_redacted for one in clone.tree[path]):
-            return  # a clone keeps what it knows as redacted, also where the file of that goes and a whole one comes
+    elif paths := clone.whole_files():
+        path = paths[choice % len(paths)]
         if what == "drop" or path not in clone.committed:
             del clone.tree[path]
             clone.committed.discard(path)
