@@ -177,6 +177,8 @@ def decode(data: bytes, path: str) -> ReadChanges:
         return ReadChanges(_decoded(data.replace(b"\r\n", b"\n"), path))
     except _RefusedError as error:
         return ReadChanges(problem=error.problem)
+    except RecursionError:
+        return ReadChanges(problem=FileProblem(0, "not_canonical", "a value is nested deeper than KB reads", _RESTORE))
 
 
 def ids_in(data: bytes) -> list[str]:
