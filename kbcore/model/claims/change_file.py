@@ -44,8 +44,8 @@ _PACK: Final = "pack-"
 """The names of packs begin so; other change files are in a folder of their month."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z", re.ASCII)
 """The spelling of a time in a change: with a time zone of the reader's, the name of the file would differ."""
-_BEGIN: Final = re.compile(rb'^\{"change":"([0-9a-f]{%d})","(?:kb|pack)":' % ID_CHARS, re.MULTILINE)
-"""The beginning of the first line of a change, of a file or a pack."""
+_BEGIN: Final = re.compile(rb'\n\{"change":"([0-9a-f]{%d})","(?:kb|pack)":' % ID_CHARS)
+"""The beginning of the first line of a change, of a file or a pack, and the end of the line before."""
 _BEGIN_CHARS: Final = len('{"change":"",') + ID_CHARS
 _LINE: Final = re.compile(rf'\{{"change":"([0-9a-f]{{{ID_CHARS}}})",(.*)\}}')
 _ESCAPED: Final = re.compile(r"\\[bfru]")
@@ -198,7 +198,7 @@ def decode(data: bytes, path: str) -> ReadChanges:
 
 def ids_in(data: bytes) -> list[str]:
     """Return the ids of the changes in a file that ``decode`` has not refused, each once, in their order."""
-    return [one.decode() for one in dict.fromkeys(_BEGIN.findall(data))]
+    return [one.decode() for one in dict.fromkeys(_BEGIN.findall(b"\n" + data))]
 
 
 def _digest(data: bytes) -> str:
