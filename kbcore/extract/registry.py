@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kbcore.errors import InvalidConfig, Problem
-from kbcore.extract import gherkin, manifest, markdown
+from kbcore.extract import changes, gherkin, manifest, markdown
 from kbcore.extract.code import extractor as code
 from kbcore.extract.defaults import DEFAULTS, with_defaults
 from kbcore.extract.entry_points import may_be_announced
@@ -40,7 +40,11 @@ BUILT_IN: Final[Mapping[str, Extractor]] = {
     scip.NAME: scip.EXTRACTOR,
 }
 """KB's own extractors that settings name, found without an installation."""
-OWN: Final[Mapping[str, Extractor]] = {**BUILT_IN, sources.NAME: sources.EXTRACTOR}
+OWN: Final[Mapping[str, Extractor]] = {
+    **BUILT_IN,
+    sources.NAME: sources.EXTRACTOR,
+    changes.NAME: changes.EXTRACTOR,
+}
 
 _REPAIR: Final = "Repair or uninstall the named package."
 _HINT: Final = "Repair or uninstall the named package, or switch its extractor off in .kb/config.json."

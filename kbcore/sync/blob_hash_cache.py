@@ -24,7 +24,8 @@ _FORMAT: Final = 1
 
 _MAX_BYTES: Final = 256 * limits.MIB
 _WORTH_WRITING: Final = 500
-"""The least number of new contents for which the file is written: fewer are read in no time."""
+_WORTH_BYTES: Final = limits.MIB
+"""The least number of new contents, or of bytes in them, for which the file is written: fewer are read in no time."""
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -46,6 +47,7 @@ class BlobSums:
         self._path = cache / _NAME
         self._read: dict[str, str] | None = None
         self._new: dict[str, str] = {}
+        self._new_bytes = 0
 
     def known(self, name: str) -> str | None:
         """Return the SHA-256 of a content by its name in git, as far as it is known."""
@@ -53,20 +55,21 @@ class BlobSums:
             self._read = self._read_file()
         return self._new.get(name) or self._read.get(name)
 
-    def learn(self, sums: Mapping[str, str]) -> None:
-        """Take in what was read."""
+    def learn(self, sums: Mapping[str, str], length_bytes: int = 0) -> None:
+        """Take in what was read, contents of this length together."""
         self._new |= sums
+        self._new_bytes += length_bytes
 
     def keep(self, names: Mapping[str, object]) -> None:
         """Write what is known of these names for the next time, where much of it is new."""
-        if len(self._new) < _WORTH_WRITING:
+        if len(self._new) < _WORTH_WRITING and self._new_bytes < _WORTH_BYTES:
             return
         found = ((name, self.known(name)) for name in names)
         write_cached(
             self._fs, self._path, msgspec.json.encode(_Kept(_FORMAT, {name: known for name, known in found if known}))
         )
         self._read = {**(self._read or {}), **self._new}
-        self._new = {}
+        self._new, self._new_bytes = {}, 0
 
     def _read_file(self) -> dict[str, str]:
         try:

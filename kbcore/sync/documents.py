@@ -172,8 +172,8 @@ class RepositoryDocuments:
         repo, env = self._workspace.repo, self._workspace.machine.env
         for name, data in blobs.contents(repo, env, by_name):
             digest = "" if data is None else hashlib.sha256(data).hexdigest()
-            if digest:
-                self._sums.learn({name: digest})
+            if data is not None:
+                self._sums.learn({name: digest}, len(data))
             for blank in by_name[name]:
                 yield blank.path, _read(blank, data, digest, taken_in)
         self._sums.keep(names)

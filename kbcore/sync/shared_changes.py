@@ -14,10 +14,10 @@ import msgspec
 
 from kbcore.errors.remedies import kb
 from kbcore.model.bare_links import resolve
-from kbcore.model.claims.change import AddMember, Change, EdgeRef, SetField, fields_redacted, union
+from kbcore.model.claims.change import AddMember, Change, SetField, fields_redacted, union
 from kbcore.model.claims.fold import ClaimedEdge, DocumentFacts, Entity, FoldedClaims, fold
 from kbcore.model.claims.operations import ClaimOperations, contested_names
-from kbcore.model.claims.subjects import Subjects, ids_in, refs_of
+from kbcore.model.claims.subjects import Subjects, ids_in
 from kbcore.model.content import confirmed_content
 from kbcore.model.folding import apply
 from kbcore.model.graph import FORMER_IDS, Link, Node, SyncedFile, contested_note, former_ids
@@ -184,8 +184,8 @@ class SharedChanges:
 
     def _whole_edges(self, *states: FoldedClaims) -> set[str]:
         """Return the edges of the changes that are concerned, in some states."""
-        refs = [(one.id, ref) for one in self._concerned for ref in refs_of(one) if isinstance(ref, EdgeRef)]
-        return {state.edges_named[one] for state in states for one in refs if one in state.edges_named}
+        concerned = {one.id for one in self._concerned}
+        return {key for state in states for (change, _), key in state.edges_named.items() if change in concerned}
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -67,7 +67,9 @@ def text_of_csv_cell(cell: str) -> str:
 def has_unsafe(value: Any) -> bool:
     """Tell whether a text or a JSON value has characters that escaping replaces, line breaks and tabs aside."""
     if isinstance(value, str):
-        return _UNSAFE.search(value.replace("\n", "").replace("\t", "")) is not None
+        text = value.replace("\n", "").replace("\t", "")
+        is_plain = text.isascii() and text.isprintable()  # as nearly all text is: so no pattern has to look at it
+        return not is_plain and _UNSAFE.search(text) is not None
     if isinstance(value, dict):
         return any(has_unsafe(part) for pair in value.items() for part in pair)
     return isinstance(value, list | tuple) and any(map(has_unsafe, value))

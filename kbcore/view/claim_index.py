@@ -395,6 +395,19 @@ class ClaimIndex:
         named = self._by_keys("select distinct id from name where id in ({})", by_key.values())
         return found | {row[0] for row in named}
 
+    def known_names(self, names: Collection[str]) -> tuple[set[str], set[str]]:
+        """Return those of these ids and creations that changes know, and the names of entities with several ids.
+
+        The changes are present or not. The names are those of entities that they know by one of these.
+        """
+        found = self._by_keys("select distinct key from subject where key in ({})", names)
+        known = self.known(names).union(row[0] for row in found)
+        creations = {row[0] for row in self._by_keys("select creation from name where id in ({})", known)}
+        ids: dict[str, set[str]] = {}
+        for key, one in self._by_keys("select id, creation from name where creation in ({})", creations | known):
+            ids.setdefault(one, set()).add(key)
+        return known, {name for one, keys in ids.items() if len(keys) > 1 for name in (one, *keys)}
+
     def _on(self, keys: Collection[str], seq: int, *, is_end: bool = False) -> dict[str, Change]:
         """Return the present changes with claims on creations, or on edges at these."""
         sql = "select distinct change from subject where key in ({}) and is_end = :is_end"

@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 
 from kbcore.extract.changes import is_change_file, is_pack
-from kbcore.model.claims.change import Change, Create, Rename
+from kbcore.model.claims.change import Change, Create, Rename, union
 from kbcore.model.claims.fold import ABSENT, DELETED, fold
+from kbcore.model.claims.meeting import meeting, named
 from kbcore.model.claims.subjects import ids_in
 from kbcore.model.graph import CONTESTED, Link, Node, nested
-from kbcore.model.record import SYNC
+from kbcore.model.record import SYNC, TakeChange
 from kbcore.model.state import Stamp
 from kbcore.sync.scan import FoundFile
 from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges, newly_contested, plan_changes
@@ -50,14 +51,28 @@ def contested_by_merge(
     gone = (ours.keys() & earlier) - theirs.keys()
     if not files and not gone:
         return []
-    found = ChangesInFiles(files, gone)
-    shared = SharedChanges(claims(view), view.recorded_seq, found, view.unrecorded_ops)
+    index = claims(view)
+    found = ChangesInFiles(_meeting(view, index, files), gone)
+    if not found:
+        return []
+    shared = SharedChanges(index, view.recorded_seq, found, view.unrecorded_ops)
     changes = plan_changes(view, Stamp(view.seq + 1, view.basis.at, "kb", SYNC), shared).changes
     new_here = {path: changes for path, changes in ours.items() if path not in earlier}
     return [
         _deletion(element, new_here, files) if field == DELETED else _field(element, field, files)
         for element, field in newly_contested(changes)
     ]
+
+
+def _meeting(view: View, index: ClaimIndex, files: Mapping[str, tuple[Change, ...]]) -> dict[str, tuple[Change, ...]]:
+    """Return of the new changes of the other side, by file, those that may be in conflict."""
+    new = {key: named(one) for key, one in union(one for changes in files.values() for one in changes).items()}
+    others = [named(op.change) for op in view.unrecorded_ops if isinstance(op, TakeChange) and op.change]
+    known, renamed = index.known_names(set[str]().union(*(one.entities for one in new.values())))
+    holders = view.holders()
+    kept = meeting(new, others, known, renamed.union(holders, *holders.values()))
+    found = {path: tuple([one for one in changes if one.id in kept]) for path, changes in files.items()}
+    return {path: changes for path, changes in found.items() if changes}
 
 
 class SharedId(msgspec.Struct, frozen=True):

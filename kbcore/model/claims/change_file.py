@@ -15,7 +15,19 @@ from typing import Any, Final, NamedTuple, NoReturn
 import msgspec
 
 from kbcore import limits
-from kbcore.model.claims.change import FORMAT, ID_CHARS, SUFFIX, VALUED, Change, Claim, identified, order_of, union
+from kbcore.model.claims.change import (
+    FORMAT,
+    ID_CHARS,
+    SUFFIX,
+    VALUED,
+    Change,
+    Claim,
+    Create,
+    Ref,
+    identified,
+    order_of,
+    union,
+)
 from kbcore.model.claims.claim_check import claim_fault
 from kbcore.text import conflict_markers
 from kbcore.text.escaping import has_unsafe, in_quotes
@@ -32,7 +44,9 @@ _PACK: Final = "pack-"
 """The names of packs begin so; other change files are in a folder of their month."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z", re.ASCII)
 """The spelling of a time in a change: with a time zone of the reader's, the name of the file would differ."""
-_BEGIN: Final = re.compile(rb'^\{"change":"([0-9a-f]{%d})",' % ID_CHARS, re.MULTILINE)
+_BEGIN: Final = re.compile(rb'\n\{"change":"([0-9a-f]{%d})","(?:kb|pack)":' % ID_CHARS)
+"""The beginning of the first line of a change, of a file or a pack, and the end of the line before."""
+_BEGIN_CHARS: Final = len('{"change":"",') + ID_CHARS
 _LINE: Final = re.compile(rf'\{{"change":"([0-9a-f]{{{ID_CHARS}}})",(.*)\}}')
 _ESCAPED: Final = re.compile(r"\\[bfru]")
 """Characters that may be invisible, where the rest of a file has none: all others are written as they are."""
@@ -106,7 +120,8 @@ class _RefusedError(Exception):
         self.problem = FileProblem(line, code, message, hint)
 
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
+_encoder: Final = msgspec.json.Encoder(order="deterministic")
+_encode = _encoder.encode
 _decode_header = msgspec.json.Decoder(_Header).decode
 _decode_packed = msgspec.json.Decoder(_Packed).decode
 _decode_claim: Final[Callable[[str], Claim]] = msgspec.json.Decoder(Claim).decode
@@ -115,7 +130,7 @@ _decode_version = msgspec.json.Decoder(dict[str, Any]).decode
 
 def encode(changes: Sequence[Change]) -> bytes:
     """Return the content of the file that holds these changes, in this order."""
-    return b"".join([b"%b\n" % line for change in changes for line in _lines(change)])
+    return b"".join(map(_lines, changes))
 
 
 def is_pack(path: str) -> bool:
@@ -177,11 +192,13 @@ def decode(data: bytes, path: str) -> ReadChanges:
         return ReadChanges(_decoded(data.replace(b"\r\n", b"\n"), path))
     except _RefusedError as error:
         return ReadChanges(problem=error.problem)
+    except RecursionError:
+        return ReadChanges(problem=FileProblem(0, "not_canonical", "a value is nested deeper than KB reads", _RESTORE))
 
 
 def ids_in(data: bytes) -> list[str]:
     """Return the ids of the changes in a file that ``decode`` has not refused, each once, in their order."""
-    return [one.decode() for one in dict.fromkeys(_BEGIN.findall(data))]
+    return [one.decode() for one in dict.fromkeys(_BEGIN.findall(b"\n" + data))]
 
 
 def _digest(data: bytes) -> str:
@@ -202,11 +219,12 @@ def _pack_line(change: Change) -> bytes:
     return b'{"change":"%b",%b\n' % (change.id.encode(), _encode(packed)[1:])
 
 
-def _lines(change: Change) -> Iterator[bytes]:
+def _lines(change: Change) -> bytes:
+    """Return the lines of a change; no line break is in one, and the ``{`` after each begins the next one."""
     begin = b'{"change":"%b",' % change.id.encode()
     header = _Header(kb=FORMAT, claims=len(change.claims), **_members_of(change))
-    for part in (header, *change.claims):
-        yield begin + _encode(part)[1:]
+    lines = _encoder.encode_lines((header, *change.claims))
+    return begin + lines[1:].replace(b"\n{", b"\n" + begin)
 
 
 def _milliseconds(at: str) -> int:
@@ -266,9 +284,11 @@ def _changes(lines: Sequence[str]) -> Iterator[Change]:
         header = _header(rest, at + 1)
         if header.claims < 0 or at + header.claims >= len(lines):
             raise _RefusedError(len(lines), "truncated", f"of {header.claims} claims of a change not all are there")
-        claims = []
+        claims, begin = [], lines[at][:_BEGIN_CHARS]
         for number in range(at + 1, at + 1 + header.claims):
-            other, rest = _parts(lines, number)
+            line = lines[number]
+            is_same = line.startswith(begin) and line.endswith("}")
+            other, rest = (key, f"{{{line[len(begin) :]}") if is_same else _parts(lines, number)
             if other != key:
                 raise _RefusedError(
                     number + 1, "not_canonical", "the line is of another change than the lines before it"
@@ -371,12 +391,14 @@ def _check_claims(changes: Sequence[Change], *, are_packed: bool) -> None:
     line = 0
     for number, change in enumerate(changes, start=1):
         line += 1
+        checked: Ref | None = None
         for claim in change.claims:
             line += 1
-            fault = claim_fault(claim)
+            fault = claim_fault(claim, checked)
             if fault:
                 place = number if are_packed else line
                 raise _RefusedError(place, "impossible", f"no client can say this: {fault}", _NOT_OURS)
+            checked = None if isinstance(claim, Create) else claim.on
 
 
 def _check_text(changes: Sequence[Change], *, are_packed: bool) -> None:

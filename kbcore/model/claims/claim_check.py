@@ -33,17 +33,20 @@ from kbcore.model.values import field_problem, text_problem, value_problem
 from kbcore.text.escaping import in_quotes
 
 _OF_EDGES: Final = frozenset({"confidence", "created_at", "created_by", "updated_at"})
-_NOT_OF_CLIENTS: Final = frozenset({"source"})
+_OF_ENTITIES: Final = CORE_FIELDS.keys() - SETS - {"source"}
 _DEEPEST: Final = 16
 """An edge may be about an edge, and so on; so deep at most."""
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def claim_fault(claim: Claim) -> str:
-    """Return why no client can have made a claim, as the end of a sentence; "" where one can."""
+def claim_fault(claim: Claim, known: Ref | None = None) -> str:
+    """Return why no client can have made a claim, as the end of a sentence; "" where one can.
+
+    ``known`` is a reference that was checked before.
+    """
     if isinstance(claim, Create):
         return _id_fault(claim.id)
-    fault = _ref_fault(claim.on)
+    fault = "" if claim.on == known else _ref_fault(claim.on)
     if fault:
         return fault
     if isinstance(claim, RedactedField):
@@ -95,7 +98,7 @@ def _field_fault(field: str, *, is_edge: bool) -> str:
     prefix, dot, key = field.partition(".")
     if dot and prefix in OBJECT_FIELDS:
         return "" if _is_name(key) else f"{in_quotes(field[:60])} is no field"
-    known = _OF_EDGES if is_edge else CORE_FIELDS.keys() - SETS - _NOT_OF_CLIENTS
+    known = _OF_EDGES if is_edge else _OF_ENTITIES
     return "" if field in known else f"{in_quotes(field[:60])} is no field that a client states"
 
 

@@ -7,7 +7,7 @@ ids, in every copy.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -153,11 +153,10 @@ def derived(record: Record, chain: str, before: FoldedClaims) -> Change | None:
 class _Claims:
     """The claims of one record, as its operations are read in their order."""
 
-    def __init__(self, ops: Iterable[Operation], chain: str, before: FoldedClaims) -> None:
+    def __init__(self, ops: Sequence[Operation], chain: str, before: FoldedClaims) -> None:
         self.claims: list[Claim] = []
         self._chain = chain
         self._before = before
-        ops = list(ops)
         self._documented = {op.id for op in ops if type(op) is PutNode and op.src != CLIENT and "type" in op.set}
         self._earlier = _renamed(ops)
         later = {old: new for new, old in self._earlier.items()}
@@ -236,6 +235,8 @@ class _Claims:
 
         Such an edge belongs to the entity from now on, and stays with it when its id changes or is given to another.
         """
+        if not self._before.edges:
+            return
         entity = self._before.entities.get(key)
         of = {*entity.of} if entity else set[str]()
         stale = [
@@ -343,7 +344,7 @@ class _Claims:
                 self.claims.append(RemoveMember(on, name, now=member, salt=self._next_salt(), removes=additions))
 
     def _next_salt(self) -> str:
-        return self.salt(len(self.claims))
+        return salt_of(self._chain, len(self.claims))
 
 
 def _created(entity: Entity) -> tuple[str, ...]:
@@ -376,12 +377,11 @@ def _key(op: StateLink | WithdrawLink | ConfirmLink) -> str:
     return link_id(op.type, op.kind, op.from_id, op.to_id)
 
 
-def _renamed(ops: Iterable[Operation]) -> dict[str, str]:
+def _renamed(ops: Sequence[Operation]) -> dict[str, str]:
     """Return the id that each entity had before, by the id that operations give it.
 
     Of several that it takes over, it is the one that goes first (``renames.earlier_id``).
     """
-    ops = list(ops)
     dropped = dict.fromkeys(op.id for op in ops if type(op) is DropNode)
     found: dict[str, str] = {}
     for op in ops if dropped else ():

@@ -149,6 +149,7 @@ class RunningClaims:
             return
         last: Ref | None = None
         known: _Known | None = None
+        own = (change.id,)
         for at, claim in enumerate(change.claims):
             if type(claim) is Create:
                 self._create(change.id, claim.id)
@@ -157,7 +158,9 @@ class RunningClaims:
                     last, known = claim.on, self._named(change.id, claim.on)
                     if known is not None and known.entity.of != _OF_DOCUMENT:
                         known.claimed_by.add(change.id)
-                if known is None or not _claim_entity(known, change.id, at, claim):
+                if known and type(claim) is SetField and not claim.after and claim.field not in known.fields:  # most
+                    known.fields[claim.field] = Field((Value(claim.now, own),), own)
+                elif known is None or not _claim_entity(known, change.id, at, claim):
                     self.forget([claim.on.id])
                     known = None
             elif not self._claim_edge(change.id, at, claim, claim.on):

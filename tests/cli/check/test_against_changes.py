@@ -46,6 +46,18 @@ def test_an_id_that_changes_of_both_sides_make_is_found_with_the_fields_that_dif
     assert kb("check", "--against", "topic", "--json").json["violations"] == []
 
 
+def test_a_field_that_differs_in_a_change_file_that_no_record_knows_is_found(kb, synced):
+    write_as = two_sides(kb, synced)
+    git(synced, "branch", "other")
+    write_as("topic", "S-1", title="There")
+    write_as("other", "S-1", title="Here")
+    git(synced, "switch", "-q", "main")
+    kb("sync")
+    git(synced, "merge", "-q", "--no-verify", "other")
+    ran = kb("check", "--against", "topic", "--json")
+    assert [one["field"] for one in ran.json["violations"] if one["rule"] == "against-field"] == ["title"]
+
+
 def test_an_id_that_a_change_makes_there_and_a_document_or_an_unshared_change_here_is_found(kb, synced):
     write_as = two_sides(kb, synced)
     write_as("topic", "REQ-90", title="There")

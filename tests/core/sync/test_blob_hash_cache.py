@@ -35,6 +35,16 @@ def test_little_that_is_new_is_not_written(tmp_path):
     assert (found.known("a"), list(tmp_path.iterdir())) == ("1", [])
 
 
+def test_few_new_contents_of_many_bytes_are_written(tmp_path):
+    found = sums(tmp_path)
+    found.learn({"a": "1"}, 1 << 19)
+    found.keep({"a": None})
+    assert sums(tmp_path).known("a") is None
+    found.learn({"b": "2"}, 1 << 19)
+    found.keep({"a": None, "b": None})
+    assert [sums(tmp_path).known(name) for name in ("a", "b")] == ["1", "2"]
+
+
 @pytest.mark.parametrize("data", [b"{", b"\xff", b'{"format": 0, "sums": {"a": "1"}}', b'{"format": 1, "sums": []}'])
 def test_a_file_that_is_damaged_or_of_another_version_counts_as_none(tmp_path, data):
     (tmp_path / "blobs.json").write_bytes(data)

@@ -14,6 +14,7 @@ from kbcore.model.record import DropNode, LeaveChange, Operation, PutNode, State
 from kbcore.view.claim_filling import Filling
 from kbcore.view.claim_index import ClaimIndex
 from tests.support.effort.scale import tries
+from tests.support.generators.change_histories import known_names
 from tests.support.generators.sharing_clones import MOST, WRITES, Clone, Step, facts_expected, facts_of, play
 
 _numbers = st.integers(0, MOST - 1)
@@ -87,6 +88,17 @@ def test_the_change_of_a_record_is_what_the_fold_of_all_changes_before_it_says(s
 @settings(max_examples=tries(100, 20_000), deadline=None)
 def test_the_same_holds_where_one_clone_writes_and_shares_nothing(steps: list[Step]) -> None:
     assert_derived_from_all([*play(steps, 1)][-1])
+
+
+@given(_steps, st.integers(1, 3))
+@settings(max_examples=tries(50, 5_000), deadline=None)
+def test_an_index_knows_the_names_in_its_changes(steps: list[Step], clones: int) -> None:
+    for clone in {clone.name: clone for clone in play(steps, clones)}.values():
+        names, renamed = known_names(clone.index.all_changes())
+        for asked in (names, {*sorted(names)[::3]}):
+            found, several = clone.index.known_names(asked | {"Q", "0:Q"})
+            assert found == asked
+            assert renamed & asked <= several <= renamed
 
 
 def assert_derived_from_all(clone: Clone) -> None:

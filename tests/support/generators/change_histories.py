@@ -6,7 +6,7 @@ A step is a tuple of small numbers, so that Hypothesis makes it as well as ``ran
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +15,7 @@ from kbcore.ids import link_id
 from kbcore.model.claims import edits
 from kbcore.model.claims.change import (
     CONFIRMED,
+    DOCUMENT,
     SELF,
     AddMember,
     Change,
@@ -24,9 +25,11 @@ from kbcore.model.claims.change import (
     Keep,
     Rename,
     SetField,
+    creation_of,
     identified,
 )
 from kbcore.model.claims.fold import ABSENT, DocumentFacts, Field, FoldedClaims, fold
+from kbcore.model.claims.subjects import claimed_by
 from tests.support.generators import new_claims
 
 IDS: Final = ("A", "B", "C")
@@ -61,13 +64,16 @@ class Played(msgspec.Struct):
     writes: list[tuple[tuple[Change, ...], Change, str]]
 
 
-def play(steps: Sequence[Step], documents: DocumentFacts, writers: int = 3) -> Played:
-    """Return what a history of so many writers comes to. A step that nothing can be done with is left out."""
+def play(steps: Sequence[Step], documents: DocumentFacts, writers: int = 3, ids: Sequence[str] = IDS) -> Played:
+    """Return what a history of so many writers comes to, who write of entities with these ids.
+
+    A step that nothing can be done with is left out.
+    """
     played = Played([{} for _ in range(writers)], {}, [])
 
     def write(what: str, who: int, choices: Sequence[int], salt: str) -> None:
         mine = played.held[who]
-        claims = _claims(what, fold(mine.values(), documents), choices, salt=salt)
+        claims = _claims(what, fold(mine.values(), documents), choices, salt=salt, ids=ids)
         if claims:
             made = identified(Change("", f"T{salt}", f"w{who}", "test", claims))
             played.writes.append((tuple(mine.values()), made, what))
@@ -92,6 +98,19 @@ def random_steps(seed: int, most: int = 40) -> list[Step]:
     """Return the steps of one history."""
     chosen = random.Random(seed)
     return [_step(chosen) for _ in range(chosen.randint(3, most))]
+
+
+def known_names(changes: Iterable[Change]) -> tuple[set[str], set[str]]:
+    """Return the ids and creations that changes name, and those of entities that they know by several ids."""
+    known, ids = set[str](), dict[str, set[str]]()
+    for change in changes:
+        keys, names, _ = claimed_by(change)
+        known |= {creation for creation, _ in keys}
+        for key, creation in names:
+            known |= {key, creation}
+            ids.setdefault(creation, set()).add(key)
+    known |= {one.removeprefix(creation_of(DOCUMENT, "")) for one in known}
+    return known, {name for creation, keys in ids.items() if len(keys) > 1 for name in (creation, *keys)}
 
 
 def conflicts(state: FoldedClaims) -> set[tuple[str, ...]]:
@@ -135,10 +154,12 @@ def _one_of(found: Sequence[Any], number: int) -> Any:
     return found[number % len(found)]
 
 
-def _claims(what: str, state: FoldedClaims, choices: Sequence[int], *, salt: str) -> tuple[Any, ...]:
+def _claims(
+    what: str, state: FoldedClaims, choices: Sequence[int], *, salt: str, ids: Sequence[str]
+) -> tuple[Any, ...]:
     first, second, third = choices
     if what == "create":
-        key = _one_of(IDS, first)
+        key = _one_of(ids, first)
         new = EntityRef(key, (SELF,))
         title = SetField(new, "title", now=_one_of(TITLES, second), salt=salt)
         return (
@@ -147,13 +168,13 @@ def _claims(what: str, state: FoldedClaims, choices: Sequence[int], *, salt: str
             else (Create(key), title, AddMember(new, "tags", now=_one_of(MEMBERS, third), salt=salt))
         )
     if what in {"unlink", "set_edge", "link_edge", "confirm"}:
-        return _claims_of_edge(what, state, choices, salt)
+        return _claims_of_edge(what, state, choices, salt, ids)
     if what == "link":
-        target = _one_of(IDS, second)
-        return (new_claims.add_edge(state, _one_of("tu", third), _one_of(IDS, first), target),)
+        target = _one_of(ids, second)
+        return (new_claims.add_edge(state, _one_of("tu", third), _one_of(ids, first), target),)
     if what == "foreign":  # no edit makes it, a file may hold it
-        on = EntityRef(_one_of(IDS, first))
-        return (_one_of((Delete(on), Keep(on), Rename(on, _one_of(IDS, second))), third),)
+        on = EntityRef(_one_of(ids, first))
+        return (_one_of((Delete(on), Keep(on), Rename(on, _one_of(ids, second))), third),)
     found = [key for key, one in state.entities.items() if what != "keep" or one.deletions]
     if not found:
         return ()
@@ -161,7 +182,9 @@ def _claims(what: str, state: FoldedClaims, choices: Sequence[int], *, salt: str
     return _claims_of_entity(what, state, key, (second, third), salt)
 
 
-def _claims_of_edge(what: str, state: FoldedClaims, choices: Sequence[int], salt: str) -> tuple[Any, ...]:
+def _claims_of_edge(
+    what: str, state: FoldedClaims, choices: Sequence[int], salt: str, ids: Sequence[str]
+) -> tuple[Any, ...]:
     if not state.edges:
         return ()
     key = _one_of([*state.edges], choices[0])
@@ -173,7 +196,7 @@ def _claims_of_edge(what: str, state: FoldedClaims, choices: Sequence[int], salt
     if what == "confirm":
         return (AddMember(edits.edge(state, key), CONFIRMED, now=_one_of(DIGESTS, choices[1]), salt=salt),)
     if what == "link_edge":
-        return (new_claims.add_edge(state, "about", key, _one_of(IDS, choices[1])),)
+        return (new_claims.add_edge(state, "about", key, _one_of(ids, choices[1])),)
     return (new_claims.set_field(state, key, "confidence", _one_of((0.1, 0.9), choices[1]), salt=salt),)
 
 

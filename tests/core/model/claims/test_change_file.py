@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import msgspec
 import pytest
@@ -143,6 +144,24 @@ def test_text_that_a_reviewer_does_not_see_is_refused(sign: str) -> None:
         made = identified(change)
         data = encode([made])
         assert problem(data, path_of([made], data)).code == "unsafe_text"
+
+
+def test_text_that_is_not_seen_in_a_deeply_nested_value_is_refused() -> None:
+    value: Any = "\u200b"
+    for _ in range(700):
+        value = [value]
+    made = identified(Change("", AT, "ann", "kb/1", (SetField(A, "attributes.k", now=value),)))
+    data = encode([made])
+    assert problem(data, path_of([made], data)).code == "not_canonical"
+
+
+def test_a_reference_that_no_client_can_make_is_refused_after_one_that_it_can() -> None:
+    wrong = EntityRef(" ")
+    claims = SetField(A, "title", now="Pay"), SetField(A, "owner", now="ann"), SetField(wrong, "owner", now="bob")
+    made = identified(Change("", AT, "ann", "kb/1", claims))
+    data = encode([made])
+    found = problem(data, path_of([made], data))
+    assert (found.code, found.line) == ("impossible", 4)
 
 
 def test_no_single_changed_byte_goes_unnoticed() -> None:
