@@ -37,10 +37,14 @@ from tests.support.logic.engines import ENGINES, engine_variables, why_missing  
 from tests.support.repository.gits import use_hooks_in_files  # noqa: E402 - likewise
 from tests.support.repository.older import older_repository  # noqa: E402 - likewise
 from tests.support.repository.project import Project  # noqa: E402 - likewise
-from tests.support.repository.repos import use_empty_home  # noqa: E402 - likewise
+from tests.support.repository.repos import (  # noqa: E402 - likewise
+    use_empty_home,
+    use_temporary_files_in_memory,
+)
 
 settings.register_profile("scaled", max_examples=tries(15, 100), deadline=None)
 settings.load_profile("scaled")
+use_temporary_files_in_memory()
 use_empty_home()
 HOME = os.environ["HOME"]
 use_hooks_in_files()
