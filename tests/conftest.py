@@ -23,6 +23,7 @@ sys.dont_write_bytecode = False
 
 from hypothesis import settings  # noqa: E402 - it is kept as well
 
+from kbcore import gc_pause  # noqa: E402 - likewise
 from tests.support.effort.scale import (  # noqa: E402 - likewise
     DAY,
     IS_SLICED,
@@ -214,10 +215,14 @@ def _engines() -> Sequence[str]:
 
 
 def pytest_collection_finish() -> None:
-    """Let the collector of reference cycles pass over all that was imported and collected: it stays to the end."""
+    """Let the collector of reference cycles pass over all that was imported and collected: it stays to the end.
+
+    Of what tests make, few objects are in cycles.
+    """
     gc.enable()
     gc.collect()
     gc.freeze()
+    gc_pause.raise_threshold()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
