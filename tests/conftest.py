@@ -23,6 +23,7 @@ sys.dont_write_bytecode = False
 
 from hypothesis import settings  # noqa: E402 - it is kept as well
 
+from kbcore import gc_pause  # noqa: E402 - likewise
 from tests.support.effort.scale import (  # noqa: E402 - likewise
     DAY,
     IS_SLICED,
@@ -37,10 +38,14 @@ from tests.support.logic.engines import ENGINES, engine_variables, why_missing  
 from tests.support.repository.gits import use_hooks_in_files  # noqa: E402 - likewise
 from tests.support.repository.older import older_repository  # noqa: E402 - likewise
 from tests.support.repository.project import Project  # noqa: E402 - likewise
-from tests.support.repository.repos import use_empty_home  # noqa: E402 - likewise
+from tests.support.repository.repos import (  # noqa: E402 - likewise
+    use_empty_home,
+    use_temporary_files_in_memory,
+)
 
 settings.register_profile("scaled", max_examples=tries(15, 100), deadline=None)
 settings.load_profile("scaled")
+use_temporary_files_in_memory()
 use_empty_home()
 HOME = os.environ["HOME"]
 use_hooks_in_files()
@@ -210,10 +215,14 @@ def _engines() -> Sequence[str]:
 
 
 def pytest_collection_finish() -> None:
-    """Let the collector of reference cycles pass over all that was imported and collected: it stays to the end."""
+    """Let the collector of reference cycles pass over all that was imported and collected: it stays to the end.
+
+    Of what tests make, few objects are in cycles.
+    """
     gc.enable()
     gc.collect()
     gc.freeze()
+    gc_pause.raise_threshold()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

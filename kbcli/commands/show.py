@@ -271,9 +271,9 @@ def _around(view: View, found: dict[str, Any], edges: Sequence[EdgeLine], report
 
     key = found["entity"]["id"]
     seqs = [record["seq"] for record in found["history"][:RECORDS]]
-    changes = changes_of(view, key, min(seqs)) if seqs else {}
+    changes = changes_of(view, key, 0)
     # The entity itself is one of what a record touched.
-    named = touched(view, seqs, limit=NAMED + 2, ids=ids_of(view, key))
+    named = touched(view, seqs, limit=NAMED + 2, ids=ids_of(view, key, changes))
     return Around(
         tuple(not_listed(view).sentences()),
         edges,

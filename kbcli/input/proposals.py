@@ -34,7 +34,8 @@ def find(workspace: Workspace) -> UnconfiguredFiles:
     from kbcore.results.report_files import find_reports
     from kbcore.sync import detecting
 
-    return UnconfiguredFiles(detecting.detect(workspace), find_reports(workspace))
+    paths = detecting.paths_of(workspace)
+    return UnconfiguredFiles(detecting.detect(workspace, paths), find_reports(workspace, paths))
 
 
 def offer(session: Session, workspace: Workspace, found: UnconfiguredFiles, *, yes: bool, command: str = "") -> bool:

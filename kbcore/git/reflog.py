@@ -19,7 +19,7 @@ from typing import Final
 from kbcore.git.commands import run_git
 from kbcore.git.files import BRANCH_PREFIX, decode_name, encode_name, find_lines, is_fresh, read_first_line
 from kbcore.git.head import tables_stamp, uses_reftable
-from kbcore.git.refs import local_branches
+from kbcore.git.refs import is_branch, local_branches
 from kbcore.git.repository import Repository
 from kbcore.ids import check_branch_name
 from kbcore.storage.files import below
@@ -145,16 +145,17 @@ def _show(repo: Repository, env: Mapping[str, str], ref: bytes, form: str, *opti
 def is_renaming(repo: Repository, env: Mapping[str, str], now_ns: int) -> bool:
     """Tell whether a branch is between two names, as far as its reflog and its ref go.
 
-    ``now_ns`` is the wall-clock time. Where no reflog is kept, git leaves no trace of a rename anyway.
+    ``now_ns`` is the wall-clock time. Where no reflog is kept, git leaves no trace of a rename anyway. No process is
+    started for it.
 
-    Raises: ``GitUnusable`` when the refs cannot be listed.
+    Raises: ``GitUnusable`` when a ref cannot be read.
     """
     if uses_reftable(repo.git_dir):
         return False
     if is_fresh(repo.common_dir / _ASIDE, now_ns, _FRESH_NS):
         return True
-    logs = {name for name, path in _logs(repo.common_dir / _LOGS) if is_fresh(path, now_ns, _FRESH_NS)}
-    return bool(logs) and not logs <= local_branches(repo, env)
+    logs = _logs(repo.common_dir / _LOGS)
+    return any(is_fresh(path, now_ns, _FRESH_NS) and not is_branch(repo, env, name) for name, path in logs)
 
 
 def is_given_up(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
@@ -164,8 +165,9 @@ def is_given_up(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
 
     Raises: ``GitUnusable`` when refs or reflogs cannot be read.
     """
-    there = local_branches(repo, env)
-    return branch not in there and any(branch in former_names(repo, env, name) for name in there)
+    return not is_branch(repo, env, branch) and any(
+        branch in former_names(repo, env, name) for name in local_branches(repo, env)
+    )
 
 
 def _logs(folder: Path) -> Iterator[tuple[str, Path]]:

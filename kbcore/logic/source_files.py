@@ -24,6 +24,8 @@ _SHOWN_CHARS: Final = 200
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 _NEVER: Final = tuple(map(Path, ("/etc", "/proc", "/sys", "/dev", "/boot")))
 """Folders that are not read, whatever the user names."""
+_IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - nothing is written there
+"""The one folder below those in which a working tree may be, as in the folder of temporary files."""
 _SYSTEM: Final = tuple(map(Path, ("/root", "/run", "/var", "/usr", "/bin", "/sbin", "/lib")))
 """Folders that are not read, unless the working tree or a folder that the user named is below one of them."""
 
@@ -129,7 +131,7 @@ def _shown(given: str) -> str:
 
 def _is_of_system(path: Path, root: Path) -> bool:
     if any(path.is_relative_to(one) for one in _NEVER):
-        return True
+        return _IN_MEMORY not in root.parents
     return any(path.is_relative_to(one) and one not in root.parents for one in _SYSTEM)
 
 

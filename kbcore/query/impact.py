@@ -8,7 +8,6 @@ came from: a changed symbol affects the requirement that it implements, but not 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -211,20 +210,28 @@ def _edges(rows: Rows, schema: Schema, at: int | None, ids: Sequence[str]) -> li
     """Return every edge on which an effect leaves these entities, and every one by which a decision binds them."""
     statement = sql.statement(at)
     left = f"(select unnest({statement.bind(list(ids))}::varchar[]))"
+    affecting = {is_against: _carrying(schema, is_against=is_against, is_binding=False) for is_against in (False, True)}
+    binding = {is_against: _carrying(schema, is_against=is_against, is_binding=True) for is_against in (False, True)}
     parts = []
-    for is_binding, is_against in itertools.product((False, True), repeat=2):
-        names = _carrying(schema, is_against=is_against, is_binding=is_binding)
-        if names:
+    for is_against in (False, True):
+        wanted = [f"e.type {statement.among(affecting[is_against])}"] if affecting[is_against] else []
+        if binding[is_against]:
+            wanted.append(f"(n.type = '{DECISION}' and e.type {statement.among(binding[is_against])})")
+        if wanted:
             near, far = ("to_id", "from_id") if is_against else ("from_id", "to_id")
-            ends = f"{statement.link} e join {statement.node} n on n.id = e.{far}"
-            decides = f" and n.type = '{DECISION}'" if is_binding else ""
             parts.append(
-                f"select {COLUMNS}, e.type, e.kind, e.from_id, e.to_id, {is_against}, {of_link('e')}, "  # noqa: S608 - fixed names
-                f"{is_binding}, e.{near} from {ends} "
-                f"where e.is_resolved and e.type {statement.among(names)} and e.{near} in {left}{decides}"
+                f"select {COLUMNS}, e.type, e.kind, e.from_id, e.to_id, {is_against}, {of_link('e')}, e.{near} "  # noqa: S608 - fixed names
+                f"from {statement.link} e join {statement.node} n on n.id = e.{far} "
+                f"where e.is_resolved and e.{near} in {left} and ({' or '.join(wanted)})"
             )
-    found = rows(f"select * from ({' union all '.join(parts)}) order by all", statement.params) if parts else []  # noqa: S608
-    return [_Edge(row[-1], PathStep(*row[WIDTH : WIDTH + 6]), subject_of(row), row[WIDTH + 6]) for row in found]
+    found = []
+    for row in rows(f"select * from ({' union all '.join(parts)}) order by all", statement.params) if parts else ():  # noqa: S608
+        step, end = PathStep(*row[WIDTH : WIDTH + 6]), subject_of(row)
+        if step.type in affecting[step.is_against]:
+            found.append(_Edge(row[-1], step, end, is_binding=False))
+        if step.type in binding[step.is_against] and end.type == DECISION:
+            found.append(_Edge(row[-1], step, end, is_binding=True))
+    return found
 
 
 def _carrying(schema: Schema, *, is_against: bool, is_binding: bool) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,7 @@ from kbcore.errors import InvalidReport, LimitExceeded, Problem, of_problems
 from kbcore.results.reading import report_of
 from kbcore.results.reported import ReportFault
 from kbcore.store.workspace import Workspace
-from kbcore.sync.detecting import paths_of, reader
+from kbcore.sync.detecting import reader
 from kbcore.sync.walk import FolderWalk
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import fixed_part, glob_fault, glob_set, matches
@@ -126,13 +126,13 @@ def _problem(number: int, code: str, message: str, remedy: str = _HINT) -> Probl
     return Problem(f"$.files[{number}]", code, message, remedy)
 
 
-def find_reports(workspace: Workspace) -> list[str]:
-    """Return the files that are reports of test runs and that no setting means, of the first that may be some.
+def find_reports(workspace: Workspace, paths: Iterable[str]) -> list[str]:
+    """Return those of some files that are reports of test runs and that no setting means, of the first that may be.
 
-    What git ignores is not looked at. Raises: ``GitUnusable``, ``InvalidConfig``.
+    Raises: ``InvalidConfig``.
     """
     read, globs = reader(workspace), workspace.config.results
-    candidates = [path for path in paths_of(workspace) if _may_be(path) and not matches(path, globs)]
+    candidates = [path for path in paths if _may_be(path) and not matches(path, globs)]
     return [path for path in candidates[:_MOST_LOOKED_AT] if _is_report(read(path, _BEGINNING_BYTES))]
 
 

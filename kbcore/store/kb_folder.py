@@ -148,12 +148,11 @@ def count_tracked(machine: Machine, repo: Repository, kb_dir: Path, name: str) -
         return 0  # no index, and nothing checked out
     asked = main_of(repo) if is_main else repo
     place = f"{kb_dir.name}/{name}"
-    in_index = run_git(asked, env, ["ls-files", "-z", "--", f":(top){place}"]).output
-    # An unborn branch has no HEAD.
-    in_head = run_git(
-        asked, env, ["ls-tree", "-r", "-z", "--full-tree", "--name-only", "HEAD", "--", place], allowed=(0, _GIT_FAILS)
-    ).output
-    return len({*in_index.split(b"\0"), *in_head.split(b"\0")} - {b""})
+    words = ["-z", "--", f":(top){place}"]
+    answer = run_git(asked, env, ["ls-files", "--with-tree=HEAD", *words], allowed=(0, _GIT_FAILS))
+    if answer.status:  # an unborn branch has no HEAD
+        answer = run_git(asked, env, ["ls-files", *words])
+    return len({*answer.output.split(b"\0")} - {b""})
 
 
 def _is_shared(machine: Machine, repo: Repository) -> bool:

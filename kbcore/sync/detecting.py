@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -23,11 +23,11 @@ from kbcore.sync.active_extractors import for_documents
 from kbcore.text.json_edit import with_item, with_member
 
 
-def detect(workspace: Workspace) -> Detection:
-    """Return what the worktree has beyond what is configured. Raises: ``GitUnusable``, ``InvalidConfig``."""
+def detect(workspace: Workspace, paths: Iterable[str]) -> Detection:
+    """Return what a worktree with these files has beyond what is configured. Raises: ``InvalidConfig``."""
     configured = [Configured(one.extractor, one.settings, one.globs) for one in for_documents(workspace)]
     with gc_pause.paused():
-        return detection.detect(paths_of(workspace), reader(workspace), configured)
+        return detection.detect(paths, reader(workspace), configured)
 
 
 def paths_of(workspace: Workspace) -> list[str]:

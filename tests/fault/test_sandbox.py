@@ -8,6 +8,7 @@ import os
 import re
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,10 +34,11 @@ from tests.support.processes.spoken import ROOT, Spoken, is_there, use_every_too
 from tests.support.repository.project import Project, document, req
 from tests.support.views.graph import Texts, graph_of, node
 
+TEMPORARY = tempfile.gettempdir()
 SYSTEM = (
     *("/lib", "/usr/lib", "/usr/local/lib", "/usr/share/locale", "/usr/share/zoneinfo", "/etc/localtime", "/etc/ld.so"),
     *("/dev/null", "/dev/urandom", "/proc/self/", "/proc/sys", "/proc/stat", "/proc/meminfo", "/proc/cpuinfo"),
-    *("/sys/fs/cgroup", "/sys/devices/system/cpu", "/etc/ssl/openssl.cnf", "/usr/local/ssl", "/tmp/kb-"),
+    *("/sys/fs/cgroup", "/sys/devices/system/cpu", "/etc/ssl/openssl.cnf", "/usr/local/ssl", f"{TEMPORARY}/kb-"),
 )
 """Files that the loader, the C library and DuckDB read, and the folders that KB makes for itself."""
 
@@ -293,12 +295,12 @@ def test_the_server_opens_nothing_outside_of_the_repository_and_no_connection(ba
         use_every_tool(server)
         assert b"SECRET" not in b"".join(server.lines)
     may_read = permitted(base)
-    own = re.compile(r"owner$|/tmp/(kb-\w+|\w{8})(/|$)|/dev/(null|urandom)$|\d+$")
+    own = re.compile(rf"owner$|{re.escape(TEMPORARY)}/(kb-\w+|\w{{8}})(/|$)|/dev/(null|urandom)$|\d+$")
     for event, what in map(json.loads, log.read_text().splitlines()):
         tally.tried()
         if event.startswith("socket."):  # the event loop wakes itself through a pair of sockets without an address
             is_well = event == "socket.__new__" and what[0] == "1"
-        elif event in {"os.listdir", "os.scandir"} and what == "/tmp":
+        elif event in {"os.listdir", "os.scandir"} and what == TEMPORARY:
             is_well = True  # names alone are read there, to find the folders of processes that were killed
         elif event in {"open", "os.listdir", "os.scandir"}:
             is_well = str(what).startswith(may_read) or own.match(str(what)) is not None or what == str(ROOT)
@@ -325,9 +327,9 @@ def test_no_system_call_of_the_server_or_what_it_starts_reaches_out(base, tally,
             tally.tried()
             path = opened[1]
             is_below = not path.startswith("/") and ".." not in path.split("/")
-            is_own = is_below or re.fullmatch(r"/tmp/\w{8}", path) or Path(path).name == "git"
+            is_own = is_below or re.fullmatch(rf"{re.escape(TEMPORARY)}/\w{{8}}", path) or Path(path).name == "git"
             # Names alone are read there, to find the folders of processes that were killed.
-            is_own = is_own or (path == "/tmp" and re.search(r", O_RDONLY\|[A-Z_|]*O_DIRECTORY\) = ", line))
+            is_own = is_own or (path == TEMPORARY and re.search(r", O_RDONLY\|[A-Z_|]*O_DIRECTORY\) = ", line))
             if not is_own and not path.startswith(may_read):
                 tally.violated("open", line)
         elif re.search(r"\b(?:socket|connect|bind|listen|accept4?|sendto)\(", line) and not _is_own_pipe(line):

@@ -87,5 +87,5 @@ def _check(workspace: Workspace, branch: str) -> None:
         raise no_branch(workspace, branch, f"{in_quotes(shown)} cannot be a branch: {fault}.")
     if workspace.folders.has_store(branch) or branch in {workspace.head().branch, workspace.default_branch}:
         return
-    if is_detached or branch not in git.local_branches(workspace.repo, workspace.machine.env):
+    if is_detached or not git.is_branch(workspace.repo, workspace.machine.env, branch):
         raise no_branch(workspace, branch, f"There is no branch {in_quotes(shown)}, neither in git nor as a store.")

@@ -36,7 +36,7 @@ def find_origin(workspace: Workspace, branch: str) -> BranchOrigin | None:
     old = former(workspace, branch)
     if old:
         # Only a ref makes it a branch again: a HEAD that still names it is about to follow the rename.
-        is_gone = old not in git.local_branches(workspace.repo, workspace.machine.env)
+        is_gone = not git.is_branch(workspace.repo, workspace.machine.env, old)
         if is_gone or (workspace.verdict_on(old) == "made_again" and workspace.has_seen(old, branch)):
             said = f"git renamed {old} to {branch}: its store, history included, has that name now."
             return BranchOrigin(old, is_former=True, notice=said)

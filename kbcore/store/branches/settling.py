@@ -49,11 +49,12 @@ def may_be_former(workspace: Workspace, branch: str) -> bool:
     return not stays and is_given_up(workspace.repo, workspace.machine.env, branch)
 
 
-def listed(workspace: Workspace, ask: Callable[[], T]) -> tuple[T, bool]:
-    """Return what ``ask`` finds while no branch is renamed, and whether that is to be relied on."""
+def listed(workspace: Workspace, ask: Callable[[set[str]], T]) -> tuple[T, bool]:
+    """Return what ``ask`` finds of the local branches while none is renamed, and whether that is to be relied on."""
 
     def look() -> tuple[set[str], T]:
-        return git.local_branches(workspace.repo, workspace.machine.env), ask()
+        there = git.local_branches(workspace.repo, workspace.machine.env)
+        return there, ask(there)
 
     def is_doubtful(found: tuple[set[str], T]) -> bool:
         return is_between_names(workspace) or git.local_branches(workspace.repo, workspace.machine.env) != found[0]

@@ -128,8 +128,8 @@ def living(workspace: Workspace) -> dict[str, str]:
     """
     repo, env = workspace.repo, workspace.machine.env
 
-    def ask() -> dict[str, str]:
-        needed = dict.fromkeys(git.local_branches(repo, env), "a branch of git")
+    def ask(there: set[str]) -> dict[str, str]:
+        needed = dict.fromkeys(there, "a branch of git")
         needed |= {one.head.branch: f"checked out in {one.path}" for one in git.worktree_heads(repo, env)}
         needed |= {workspace.head().branch: "checked out here", workspace.default_branch: "the default branch"}
         past = {old: f"git renamed it to {name}" for name in sorted(needed) for old in [former(workspace, name)] if old}

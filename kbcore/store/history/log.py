@@ -13,7 +13,7 @@ import msgspec
 from kbcore.errors import HistoryPruned, NotFound, Problem
 from kbcore.errors.remedies import for_shell, kb
 from kbcore.ids import is_link_id
-from kbcore.model.graph import former_ids
+from kbcore.model.graph import Node, former_ids
 from kbcore.model.record import EPOCH, MERGE, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN, ChangeOperation
 from kbcore.model.renames import joined
 from kbcore.model.state import ElementChange
@@ -33,6 +33,7 @@ from kbcore.view.history import (
     NODES,
     SOURCES,
     ElementTable,
+    Later,
     changes_at,
     changes_from,
     count_changed,
@@ -205,13 +206,16 @@ def seqs_about(view: View, key: str) -> list[int]:
     return sorted(seqs)
 
 
-def ids_of(view: View, key: str) -> list[str]:
+def ids_of(view: View, key: str, changes: Mapping[int, Later[Node]] | None = None) -> list[str]:
     """Return the id of an entity or an edge, and those that the entity had before, also where it was renamed back.
 
     A former id that another entity has is among them only where records of this branch have this one under it.
+    ``changes`` are those of ``touched.changes_of`` from the first record on, where the caller has them.
     """
     nodes = view.nodes([key])
-    had = [one.before.id for one in (changes_of(view, key, 0) if nodes else {}).values() if one.before]
+    if changes is None:
+        changes = changes_of(view, key, 0) if nodes else {}
+    had = [one.before.id for one in changes.values() if one.before] if nodes else []
     former = [one for node in nodes for one in former_ids(node)]
     others = created_seqs(view, former)
     return [*dict.fromkeys((key, *(one for one in former if one not in others), *had))]

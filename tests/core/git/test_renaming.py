@@ -51,6 +51,15 @@ def test_a_reflog_that_is_aside_or_has_no_ref_is_of_a_rename(root: Path) -> None
     assert not between(root)
 
 
+def test_git_is_not_started_to_see_whether_a_branch_is_renamed(root: Path) -> None:
+    git(root, "pack-refs", "--all")
+    repo, without_git = find_repository(root), {"PATH": ""}
+    assert not is_renaming(repo, without_git, time.time_ns())
+    assert not is_given_up(repo, without_git, "feature/old")
+    (root / ".git/logs/refs/heads/nobody").write_bytes(b"")
+    assert is_renaming(repo, without_git, time.time_ns())
+
+
 @pytest.mark.parametrize("left", [".tmp-renamed-log", "heads/nobody"])
 def test_what_a_git_that_was_killed_left_is_no_rename(root: Path, left: str) -> None:
     (root / ".git/logs/refs" / left).write_bytes(b"")

@@ -35,6 +35,10 @@ def test_a_folder_of_the_system_is_not_read_whatever_the_user_names(tmp_path: Pa
         ("/usr", "/usr/share/a.pl", False),
         ("/usr/project", "/usr/project/a.pl", True),
         ("/usr/project", "/usr/share/a.pl", False),
+        ("/dev", "/dev/shm/project/a.pl", False),
+        ("/dev/shm", "/dev/shm/project/a.pl", False),
+        ("/dev/shm/project", "/dev/shm/project/a.pl", True),
+        ("/dev/shm/project", "/dev/shm/a.pl", False),
     ],
 )
 def test_a_folder_below_one_of_the_system_is_read_where_it_is_named(folder: str, file: str, is_allowed: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -27,13 +28,17 @@ def _lock(event: str, args: tuple[Any, ...]) -> None:
         _LOCKING[0][1](args[1])
 
 
-sys.addaudithook(_save)
-sys.addaudithook(_lock)
+@cache
+def _see_events() -> None:
+    """See what this process does from now on: to its end, and each file that it opens takes longer."""
+    sys.addaudithook(_save)
+    sys.addaudithook(_lock)
 
 
 @contextmanager
 def saving_while_written(path: str, save: Callable[[], object]) -> Iterator[None]:
     """Call ``save`` once, when a file whose path ends so is about to be replaced."""
+    _see_events()
     _SAVING[:] = [(path, save)]
     try:
         yield
@@ -49,6 +54,7 @@ def writing_before_lock(lock: Path, write: Callable[[], object]) -> Iterator[Non
         _LOCKING.clear()
         write()
 
+    _see_events()
     _LOCKING[:] = [(lock.resolve(), at)]
     try:
         yield
@@ -71,6 +77,7 @@ def seeing_calls(lock: Path, called: CodeType) -> Iterator[list[bool]]:
         if event == "call" and frame.f_code is called:
             calls.append(is_held)
 
+    _see_events()
     _LOCKING[:] = [(lock.resolve(), at)]
     before = sys.getprofile()
     sys.setprofile(see)
