@@ -15,7 +15,7 @@ import msgspec
 from kbcore.errors.remedies import kb
 from kbcore.model.bare_links import resolve
 from kbcore.model.claims.change import AddMember, Change, EdgeRef, SetField, fields_redacted, union
-from kbcore.model.claims.fold import ClaimedEdge, DocumentFacts, Entity, FoldedClaims, fold
+from kbcore.model.claims.fold import ClaimedEdge, DocumentFacts, Entity, FoldedClaims, fold, later_id
 from kbcore.model.claims.operations import ClaimOperations, contested_names
 from kbcore.model.claims.subjects import Subjects, ids_in, refs_of
 from kbcore.model.content import confirmed_content
@@ -306,12 +306,17 @@ class SharedChanges:
             if key in subjects.entities and self._is_written(was.entities.get(key), now.entities.get(key)):
                 ops += written.entity(key, was.entities.get(key), now.entities.get(key))
         gone: list[Operation] = []
+        stated = {key for key, one in now.edges.items() if one.additions}
+        former = [_former_in_documents(state.nodes.values()) for state in (before, after)]
+        later = {one: key for one, key in former[1].items() if former[0].get(one) != key}
         whole = self._whole_edges(was, now) if self._is_again or self._elsewhere else set[str]()
         for key in sorted(was.edges.keys() | now.edges.keys()):
             if self._is_written(was.edges.get(key), now.edges.get(key), is_whole=key in whole):
-                (ops if key in now.edges and now.edges[key].additions else gone).extend(
-                    written.edge(key, was.edges.get(key), now.edges.get(key))
-                )
+                if key in stated:
+                    ops += written.edge(key, was.edges.get(key), now.edges[key])
+                else:  # one end may have another id by the rest of the sync, and the other one by the changes
+                    ids = {key, later_id(key, before.links, later)} - stated
+                    gone += [op for one in sorted(ids) for op in written.edge(one, was.edges.get(key), None)]
         gone += self._confirmations(was, now, before, after, ops)
         # An entity that gets another id goes after it is there by that id.
         last = [op for op in ops if isinstance(op, DropNode)]

@@ -211,3 +211,14 @@ def test_links_without_a_type_mean_what_their_ends_are_once_one_is_retyped_and_a
     published(ann)
     assert all_of(ann) == all_of(clone("fresh"))
     assert edges(ann) == meant
+
+
+def test_an_edge_of_a_client_follows_both_of_its_ends_in_one_sync(ann: Clone, clone: Callable[..., Clone]) -> None:
+    bob = clone("bob")
+    ann.sync(RENAMED)
+    ann.rename("FACT-1", "FACT-5")
+    published(ann)
+    bob.pull()
+    bob.sync()
+    assert edges(bob) == [("relates_to", "FACT-5", "REQ-9", True)]
+    assert all_of(ann) == all_of(bob) == all_of(clone("fresh"))
