@@ -21,6 +21,17 @@ def edges(clone: Clone) -> list[tuple[str, str, str, bool]]:
     return sorted((one.type, one.from_id, one.to_id, one.is_resolved) for one in clone.state().links.values())
 
 
+def edge_id(clone: Clone, from_id: str, to_id: str = "") -> str:
+    """Return the id of the edge of a clone that has these ends."""
+    [key] = [one.id for one in clone.state().links.values() if one.from_id == from_id and one.to_id.startswith(to_id)]
+    return key
+
+
+def about(clone: Clone, from_id: str, edge: str) -> None:
+    """State an edge about an edge."""
+    clone.apply(edges=[{"type": "supersedes", "from": from_id, "to": edge}])
+
+
 def all_of(clone: Clone) -> tuple[Any, ...]:
     """Return what a clone has of entities and edges."""
     return clone.facts(), edges(clone)
@@ -222,3 +233,28 @@ def test_an_edge_of_a_client_follows_both_of_its_ends_in_one_sync(ann: Clone, cl
     bob.sync()
     assert edges(bob) == [("relates_to", "FACT-5", "REQ-9", True)]
     assert all_of(ann) == all_of(bob) == all_of(clone("fresh"))
+
+
+@pytest.mark.parametrize("by_command", [True, False])
+def test_an_edge_about_an_edge_of_a_document_follows_both_of_its_ends(
+    ann: Clone, clone: Callable[..., Clone], *, by_command: bool
+) -> None:
+    ann.sync({DOCUMENT: req("REQ-1", relates_to="FACT-1")})
+    about(ann, "FACT-1", edge_id(ann, "REQ-1", "FACT-1"))
+    published(ann)
+    bob = clone("bob")
+    if by_command:
+        ann.rename("REQ-1", "REQ-9")
+    else:
+        ann.sync({**RENAMED, "docs/requirements/REQ-9.md": req("REQ-9", former_ids="[REQ-1]", relates_to="FACT-1")})
+    ann.rename("FACT-1", "FACT-5")
+    published(ann)
+    bob.pull()
+    bob.sync()
+    assert all_of(ann) == all_of(bob) == all_of(clone("fresh"))
+    assert all(is_resolved for *_, is_resolved in edges(ann))
+
+    ann.delete(edges=[{"type": "supersedes", "from": "FACT-5", "to": edge_id(ann, "REQ-9")}])
+    published(ann)
+    assert all_of(ann) == all_of(clone("later"))
+    assert len(edges(ann)) == 2
