@@ -262,6 +262,15 @@ def knows_changes(view: View) -> bool:
     return bool(is_of_changes) or view.past.has_shared_changes()
 
 
+def has_loose_edges(view: View) -> bool:
+    """Tell whether a sync without a changed file may move an edge: one of a client about an edge that is not there."""
+    if not knows_changes(view):
+        return False
+    from kbcore.sync.shared_changes import edges_about_none  # noqa: PLC0415 - as above
+
+    return bool(edges_about_none(view))
+
+
 def _reading(whole: FoundFile) -> FileReading:
     return FileReading(whole.path, whole.hash, whole.wanted.mark, whole.facts or Facts())
 

@@ -258,3 +258,49 @@ def test_an_edge_about_an_edge_of_a_document_follows_both_of_its_ends(
     published(ann)
     assert all_of(ann) == all_of(clone("later"))
     assert len(edges(ann)) == 2
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_an_edge_about_an_edge_that_is_not_there_follows_an_entity_that_gets_another_id(
+    ann: Clone, clone: Callable[..., Clone], *, is_shared: bool
+) -> None:
+    bob = clone("bob")
+    bob.fact("FACT-2")
+    if is_shared:  # and taken back at once by ann
+        about(published(bob), "FACT-2", edge_id(bob, "FACT-1", "REQ-1"))
+        published(bob)
+        ann.delete(edges=[{"type": "relates_to", "kind": "see_also", "from": "FACT-1", "to": "REQ-1"}])
+        ann.commit()
+        ann.pull()
+    else:
+        bob.link("FACT-1", "REQ-2")
+        bob.commit()
+        about(bob, "FACT-2", edge_id(bob, "FACT-1", "REQ-2"))
+        bob.commit()
+        bob.git("push", "--quiet", "origin", "HEAD:topic")
+        ann.git("fetch", "--quiet")
+        ann.git("cherry-pick", "origin/topic")
+    ann.sync()
+    ann.rename("FACT-1", "FACT-5")
+    ann.sync()
+    published(ann)
+    assert [is_resolved for *_, is_resolved in edges(ann)].count(False) == 1
+    assert all_of(ann) == all_of(clone("fresh"))
+    if not is_shared:
+        ann.git("cherry-pick", "origin/topic~1")
+        published(ann)
+        assert all(is_resolved for *_, is_resolved in edges(ann))
+        assert all_of(ann) == all_of(clone("later"))
+
+
+def test_an_edge_about_an_edge_that_a_document_gave_up_follows_a_document_that_gets_another_id(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    ann.sync({DOCUMENT: req("REQ-1", relates_to="REQ-2")})
+    about(ann, "FACT-1", edge_id(ann, "REQ-1", "REQ-2"))
+    ann.sync({DOCUMENT: req("REQ-1")})
+    published(ann)
+    ann.rename("REQ-1", "REQ-9")
+    published(ann)
+    assert ann.sync().is_idle
+    assert all_of(ann) == all_of(clone("fresh"))
