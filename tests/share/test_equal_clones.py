@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kbcore.model.graph import former_ids
 from kbcore.share.merging import merge
 from tests.support.repository.clones import Clone, clone_of, upstream
 from tests.support.repository.project import req
@@ -304,3 +305,41 @@ def test_an_edge_about_an_edge_that_a_document_gave_up_follows_a_document_that_g
     published(ann)
     assert ann.sync().is_idle
     assert all_of(ann) == all_of(clone("fresh"))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(
+    ("second", "kept"),
+    [
+        (req("REQ-7"), {"REQ-7": ["REQ-5"]}),
+        (req("REQ-8", former_ids="[REQ-5]"), {"REQ-7": ["REQ-5"], "REQ-8": []}),
+        (req("REQ-5"), {"REQ-7": [], "REQ-5": []}),
+    ],
+    ids=["one id", "one former id", "an id that is a former id"],
+)
+def test_two_documents_that_state_one_id_are_decided_alike_in_every_clone(
+    ann: Clone, clone: Callable[..., Clone], second: str, kept: dict[str, list[str]], *, is_first: bool
+) -> None:
+    bob = clone("bob")
+    bob.sync({"docs/requirements/a.md": req("REQ-7", former_ids="[REQ-5]")})
+    ann.sync({"docs/requirements/b.md": second})
+    one, other = (ann, bob) if is_first else (bob, ann)
+    published(one)
+    other.commit()
+    other.pull()
+    published(other)
+    one.pull()
+    one.sync()
+    found = {key: [*former_ids(node)] for key, node in ann.state().nodes.items()}
+    assert {key: found[key] for key in kept} == kept
+    clones = [ann, bob, clone("fresh")]
+    problems = [[(path, problem.code) for path, problem in each.sync().problems] for each in clones]
+    stated = [{key: (node.path, former_ids(node)) for key, node in each.state().nodes.items()} for each in clones]
+    assert stated == [stated[0]] * 3
+    assert [all_of(each) for each in clones] == [all_of(ann)] * 3
+    assert problems == [problems[0]] * 3
+    assert len(problems[0]) == 1
+    for path in ("a", "b"):  # and back once one of them gives it up
+        ann.sync({f"docs/requirements/{path}.md": None})
+        published(ann)
+        assert all_of(ann) == all_of(clone(f"without-{path}"))
