@@ -45,7 +45,7 @@ from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
 
 _SHOWN: Final = 10
-_LOOSE: Final = "not is_resolved and (starts_with(from_id, 'link:') or starts_with(to_id, 'link:'))"
+_LOOSE: Final = "not is_resolved and starts_with(from_id, 'link:') <> starts_with(to_id, 'link:')"
 
 
 class ChangesInFiles(msgspec.Struct, frozen=True):
@@ -170,13 +170,14 @@ class SharedChanges:
         """The ends of edges that may go: such an edge has to be looked up, as no operation names it."""
 
     def _on_loose(self) -> list[Change]:
-        """Return the changes that may state the edges about an edge that is not there."""
-        ends = {key: {*self._index.edges_named([frozenset(_ends(one))])} for key, one in self._loose.items()}
-        self._loose = {key: one for key, one in self._loose.items() if any(ends[key])}
-        if not self._loose:
+        """Return the changes that may state the edges about an edge that is not there, by the entities at them."""
+        if not self._loose or self._view is None:
             return []
-        edges = set[frozenset[str]]().union(*ends.values()) - {frozenset[str]()}
-        found = self._index.changes_on(Subjects(edges=(*edges,)), self._seq, more=[*self._now.more.values()])
+        edges = {frozenset(end for end in _ends(one) if not is_link_id(end)) for one in self._loose.values()}
+        holders = self._view.nodes(sorted({key for keys in self._view.holders().values() for key in keys}))
+        documents = DocumentFacts(former_ids=_former_in_documents(holders))
+        more = [*self._now.more.values()]
+        found = self._index.changes_on(Subjects(edges=(*edges,)), self._seq, more=more, documents=documents)
         return [one for one in found.values() if any(map(_is_about_edge, refs_of(one)))]
 
     def _named_elsewhere(self) -> set[str]:
@@ -501,16 +502,18 @@ def newly_contested(changes: Changes) -> list[tuple[Node | Link, str]]:
 
 
 def edges_about_none(view: View) -> dict[str, Link]:
-    """Return the edges of clients about an edge that is not there, and those about these, by id."""
+    """Return the edges of clients between an entity and an edge that is not there, or one about such an edge, by id."""
     found = dict[str, Link]()
 
     def is_loose(link: Link) -> bool:
-        return not link.is_resolved and any(map(is_link_id, _ends(link)))
+        return not link.is_resolved and sum(map(is_link_id, _ends(link))) == 1
 
     links = view.links([row[0] for row in view.cells("link", ("id",), (_LOOSE, ()), is_loose)])
+    there = {one.id for one in view.links([end for one in links for end in _ends(one)])}
+    links = [one for one in links if there.isdisjoint(_ends(one))]
     while new := {one.id: one for one in links if one.id not in found and any(s.src == CLIENT for s in one.statements)}:
         found |= new
-        links = view.touching(sorted(new))
+        links = [one for one in view.touching(sorted(new)) if sum(map(is_link_id, _ends(one))) == 1]
     return found
 
 
