@@ -219,10 +219,15 @@ def _moved_symbols(
 
 
 def _released(readings: Sequence[FileReading], former: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the former ids that go on to mean an entity, and those that files state as ids of others."""
-    stated = {one.id for reading in readings for one in reading.facts.entities if not one.is_part}
-    released = {key: holder for key, holder in former.items() if key in stated and holder != key}
-    return {key: holder for key, holder in former.items() if key not in released}, released
+    """Return the former ids that go on to mean an entity, and those that symbols of source code take from one.
+
+    An id that another file states as its own means what that file says, and nothing is taken from anybody.
+    """
+    entities = [(one, reading.path) for reading in readings for one in reading.facts.entities if not one.is_part]
+    of_code = {one.id: is_code(one, path) for one, path in entities}
+    taken = {key: holder for key, holder in former.items() if key in of_code and holder != key}
+    left = {key: holder for key, holder in former.items() if key not in taken}
+    return left, {key: holder for key, holder in taken.items() if of_code[key]}
 
 
 def _without_former(

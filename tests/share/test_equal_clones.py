@@ -343,3 +343,18 @@ def test_two_documents_that_state_one_id_are_decided_alike_in_every_clone(
         ann.sync({f"docs/requirements/{path}.md": None})
         published(ann)
         assert all_of(ann) == all_of(clone(f"without-{path}"))
+
+
+def test_an_entity_of_a_client_keeps_a_former_id_that_a_document_states_as_its_own(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    bob = clone("bob")
+    ann.rename("FACT-1", "FACT-5")
+    ann.commit()
+    bob.sync({"docs/requirements/F.md": req("FACT-1")})
+    published(bob)
+    ann.pull()
+    published(ann)
+    fresh = clone("fresh")
+    assert former_ids(fresh.state().nodes["FACT-5"]) == ("FACT-1",)
+    assert all_of(ann) == all_of(fresh)
