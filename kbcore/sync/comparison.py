@@ -127,17 +127,16 @@ def compare(view: View, stamp: Stamp, files: Sequence[FoundFile], ways: FileSour
         turned = [*_moved(last, view), *_turned_paths(last)]
         others |= {one.facts.joined for one in readings} | _stating_former(last, view)
         others -= {"", *read}
-        more = ways.as_taken_in(view, others | _linked_elsewhere(view, turned, {*read, *gone}))
+        holding = holding_elsewhere(last, state, read)
+        more = ways.as_taken_in(view, others | holding | _linked_elsewhere(view, turned, {*read, *gone}))
         if more:
             files = (*files, *more)
             continue
-        holding = holding_elsewhere(last, state, read)
-        unread = holding - {one.path for one in ways.as_taken_in(view, holding)} if holding else holding
-        if unread == changed:
+        if holding == changed:
             touching = msgspec.structs.replace(NOTHING, touching=frozenset(turned))
             paths = read.union(gone, others, holding, _named_by_path(readings))
             return Compared(tuple(readings), last, state.loaded, StateReads(state.loaded | touching, frozenset(paths)))
-        changed = unread
+        changed = holding
 
 
 def _planned(
@@ -220,10 +219,15 @@ def _moved_symbols(
 
 
 def _released(readings: Sequence[FileReading], former: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the former ids that go on to mean an entity, and those that symbols of source code take from one."""
-    stated = {one.id for reading in readings for one in reading.facts.entities if is_code(one, reading.path)}
-    released = {key: holder for key, holder in former.items() if key in stated and holder != key}
-    return {key: holder for key, holder in former.items() if key not in released}, released
+    """Return the former ids that go on to mean an entity, and those that symbols of source code take from one.
+
+    An id that another file states as its own means what that file says, and nothing is taken from anybody.
+    """
+    entities = [(one, reading.path) for reading in readings for one in reading.facts.entities if not one.is_part]
+    of_code = {one.id: is_code(one, path) for one, path in entities}
+    taken = {key: holder for key, holder in former.items() if key in of_code and holder != key}
+    left = {key: holder for key, holder in former.items() if key not in taken}
+    return left, {key: holder for key, holder in taken.items() if of_code[key]}
 
 
 def _without_former(
@@ -260,6 +264,15 @@ def follows_from_changes(view: View) -> bool:
     """
     is_of_changes = view.cells("source", ("path",), OF_CHANGES, lambda one: is_change_file(one.path))
     return bool(is_of_changes) or view.past.has_shared_changes()
+
+
+def has_loose_edges(view: View) -> bool:
+    """Tell whether a sync without a changed file may move an edge: one of a client about an edge that is not there."""
+    if not follows_from_changes(view):
+        return False
+    from kbcore.sync.shared_changes import edges_about_none  # noqa: PLC0415 - as above
+
+    return bool(edges_about_none(view))
 
 
 def _reading(whole: FoundFile) -> FileReading:
@@ -309,8 +322,8 @@ def _moved(found: Difference, view: View) -> list[str]:
 
 
 def _stating_former(found: Difference, view: View) -> set[str]:
-    """Return the files that state a former id which a change of a client gives to an entity: it is left out then."""
-    new = {one.key for one in found.changes.nodes if one.before is None and one.after and not one.after.path}
+    """Return the files that state a former id which an entity gets: it is left out then."""
+    new = {one.key for one in found.changes.nodes if one.before is None and one.after}
     holders = view.holders() if new else {}
     keys = sorted({holder for key in new & holders.keys() for holder in holders[key]})
     return {node.owners[FORMER_IDS] for node in view.nodes(keys) if FORMER_IDS in node.owners} if keys else set()
@@ -337,11 +350,13 @@ def _linked_elsewhere(view: View, turned: Sequence[str], read: Collection[str]) 
 def _former(view: View, readings: Sequence[FileReading], gone: Collection[str]) -> dict[str, str]:
     """Return the present id of each renamed entity that these files name by a former one, as the files say now.
 
-    Of several that claim one, it is the entity that has it in the records as long as it states it, else the first; none
+    Of several that claim one, it is the first, in the order of paths, after one of a file that is not read now; none
     where an entity that is stated has that id itself.
     """
     ordered = sorted(readings, key=lambda one: one.path)
-    stated = {one.id: one for reading in ordered for one in reading.facts.entities}
+    stated = dict[str, StatedEntity]()
+    for entity in sorted((one for reading in ordered for one in reading.facts.entities), key=lambda one: one.is_part):
+        stated.setdefault(entity.id, entity)
     targets = ends_named(readings)
     claims = [(former, key) for key, entity in stated.items() for former in former_ids_of(entity.fields)]
     found = view.renamed(stated.keys() | targets | {former for former, _ in claims})
@@ -354,11 +369,11 @@ def _former(view: View, readings: Sequence[FileReading], gone: Collection[str]) 
             return True
         return entity is not None and former in former_ids_of(entity.fields)
 
-    now = {former: holder for former, holder in found.items() if has_still(holder, former)}
+    now = {former: holder for former, holder in found.items() if nodes[holder].path not in read}
     for former, key in claims:
         if former not in stated:
             now.setdefault(former, key)
-    return now
+    return {former: holder for former, holder in found.items() if has_still(holder, former)} | now
 
 
 def _named_by_path(readings: Sequence[FileReading]) -> set[str]:

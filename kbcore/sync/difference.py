@@ -13,12 +13,12 @@ import msgspec
 
 from kbcore.extract.facts import ends_of
 from kbcore.model.folding import apply
-from kbcore.model.graph import CLIENT, NoteOnFile, SyncedFile, former_ids, former_ids_of
+from kbcore.model.graph import CLIENT, FORMER_IDS, NoteOnFile, SyncedFile, former_ids, former_ids_of
 from kbcore.model.read_set import ReadSet
 from kbcore.model.record import ChangeOperation, DropNode, ForgetSource, Operation, PutNode, ReadSource
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, EncodedChanges, Stamp, State
-from kbcore.sync.entities import CLAIMED, DUPLICATE, FORMER, UNRECORDED, EntityPlan, plan_entities
+from kbcore.sync.entities import CLAIMED, DUPLICATE, UNRECORDED, EntityPlan, plan_entities
 from kbcore.sync.entity_renames import Past, plan_renames
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.links import CONTESTED, MISFIT, UNRESOLVED_PATH, LinkContext, plan_links
@@ -26,7 +26,7 @@ from kbcore.text.problems import FileProblem
 
 OfChanges = Callable[[State, State], list[Operation]]
 
-RECONSIDERED: Final = frozenset({CLAIMED, DUPLICATE, FORMER, UNRECORDED, UNRESOLVED_PATH, MISFIT, CONTESTED})
+RECONSIDERED: Final = frozenset({CLAIMED, DUPLICATE, UNRECORDED, UNRESOLVED_PATH, MISFIT, CONTESTED})
 """Codes of problems that a change in another file may fix; such a file is read again although it did not change."""
 
 
@@ -247,9 +247,12 @@ def contested_elsewhere(found: Difference, read: Collection[str]) -> set[str]:
 
 
 def holding_elsewhere(found: Difference, state: State, read: Collection[str]) -> set[str]:
-    """Return the files, not read now, of which the records have an id that a file states which is read."""
+    """Return the files, not read now, of which the records have an id, or a former id, that a file states now."""
     ids = {problem.id for _, problem in found.problems if problem.code in {DUPLICATE, UNRECORDED}}
-    return {state.nodes[key].path for key in ids if key in state.nodes} - {CLIENT, *read}
+    former = {key for _, problem in found.problems if problem.code == CLAIMED for key in problem.values}
+    paths = {state.nodes[key].path for key in ids if key in state.nodes}
+    having = [node for node in state.nodes.values() if former and not former.isdisjoint(former_ids(node))]
+    return (paths | {node.owners.get(FORMER_IDS, CLIENT) for node in having}) - {CLIENT, *read}
 
 
 def _sources(

@@ -29,7 +29,6 @@ from kbcore.text.wording import is_or_are, no_status_of, pluralize, some_of
 DUPLICATE: Final = "duplicate_id"
 UNRECORDED: Final = "unrecorded_id"
 """Of an id that the records have in a file which is not as they know it, and which is not read now."""
-FORMER: Final = "former_id"
 CLAIMED: Final = "claimed_id"
 COMMITTED_BY: Final = "metadata.committed_by"
 """The author of the commit that brought the document of an entity."""
@@ -114,7 +113,7 @@ def plan_entities(
     ``absorbed`` are as ``RenamePlan`` has them; ``changed`` are files, not read now, that are not as they are recorded.
     """
     held = HeldBack(readings)
-    claims = claims_of(readings, gone, state, held)
+    claims = claims_of(readings, gone, state, held, lambda entity: _is_enough(entity, schema))
     lost = lost_owners(readings, gone, state, claims, held)
     holders = _IdHolders(claims, lost, state, past)
     plan = EntityPlan([], {}, {}, held, [], [], holders, absorbed or {})
@@ -126,11 +125,6 @@ def plan_entities(
         for entity in [one for one in reading.facts.entities if not one.is_part]:
             if claims[entity.id] != reading.path:
                 others.append((reading, entity))
-            elif entity.id not in state.nodes and holders.file_of(entity.id):
-                message = f"The id {in_quotes(entity.id)} is a former id of {in_quotes(past.renamed[entity.id])}."
-                hint = "Choose another id; until then it is left out."
-                problem = FileProblem(entity.line, FORMER, message, hint, id=entity.id)
-                plan.problems.append((reading.path, problem))
             elif entity.id in accepted:
                 message = f"The id {in_quotes(entity.id)} is in this file twice."
                 problem = FileProblem(entity.line, REPEATED_ID, message, "Give each its own id.")
@@ -147,6 +141,14 @@ def plan_entities(
     _plan_parts(plan, readings, state, schema, past)
     _note_kept(plan, state)
     return plan
+
+
+def _is_enough(entity: StatedEntity, schema: Schema) -> bool:
+    """Tell whether a file states of an entity what a new one needs."""
+    definition = schema.entities.get(entity.type)
+    if definition is None or check_id(entity.id):
+        return False
+    return {*definition.required_fields} - {"status"} <= stated_fields(entity, definition)[0].keys()
 
 
 def _releases(state: State, past: Past) -> list[Operation]:
@@ -359,7 +361,8 @@ def _leave_out_claimed(case: _Case, wanted: dict[str, Any]) -> None:
         message = f"{in_quotes(former)} in `former_ids` of {in_quotes(entity.id)} {other}."
         hint = "Remove it from `former_ids` here, or change the id there; until then it is left out."
         line = entity.lines.get(FORMER_IDS, entity.line)
-        case.plan.problems.append((case.path, FileProblem(line, CLAIMED, message, hint, id=entity.id)))
+        problem = FileProblem(line, CLAIMED, message, hint, id=entity.id, values=(former,))
+        case.plan.problems.append((case.path, problem))
     if len(kept) < len(stated):
         wanted.pop(FORMER_IDS)
         wanted |= {FORMER_IDS: kept} if kept else {}

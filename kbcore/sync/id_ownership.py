@@ -5,11 +5,11 @@ Of an entity that a file could not be read for, nothing is taken away on behalf 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
-from kbcore.extract.facts import Facts
+from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.ids import check_id
 from kbcore.model.graph import CLIENT, Node
 from kbcore.model.state import State
@@ -86,22 +86,33 @@ class HeldBack:
         return "" in titles or node.fields.get("title") in titles
 
 
-def claims_of(readings: Sequence[FileReading], gone: frozenset[str], state: State, held: HeldBack) -> dict[str, str]:
-    """Return the file that keeps each stated id: the one that has it as long as it states it, else the first."""
-    stated = {
-        reading.path: {entity.id for entity in reading.facts.entities if not entity.is_part} for reading in readings
-    }
-    claims: dict[str, str] = {}
+def claims_of(
+    readings: Sequence[FileReading],
+    gone: frozenset[str],
+    state: State,
+    held: HeldBack,
+    is_enough: Callable[[StatedEntity], bool],
+) -> dict[str, str]:
+    """Return the file that keeps each stated id: of several the first, in the order of paths, that states enough.
+
+    The file that has it keeps it where that is not read now, or not whole.
+    """
+    stating: dict[str, dict[str, StatedEntity]] = {}
     for reading in readings:
         for entity in reading.facts.entities:
-            if entity.is_part:
-                continue
-            node = state.nodes.get(entity.id)
-            holder = node.path if node else CLIENT
-            is_held = holder and holder not in gone
-            if is_held and holder in stated:
-                is_held = entity.id in stated[holder] or held.has(holder, entity.id, node)
-            claims.setdefault(entity.id, holder if is_held else reading.path)
+            if not entity.is_part:
+                stating.setdefault(entity.id, {}).setdefault(reading.path, entity)
+    read = {reading.path for reading in readings}
+    claims: dict[str, str] = {}
+    for key, files in stating.items():
+        node = state.nodes.get(key)
+        holder = node.path if node else CLIENT
+        if holder and holder not in {*gone, *files} and (holder not in read or held.has(holder, key, node)):
+            claims[key] = holder
+        else:
+            first = holder if holder in files else min(files)
+            enough = (path for path in sorted(files) if len(files) == 1 or is_enough(files[path]))
+            claims[key] = next(enough, first)
     return claims
 
 

@@ -29,7 +29,7 @@ from kbcore.sync.active_extractors import AT_ITS_FILE, MISSING_CONFIG, SETTINGS
 from kbcore.sync.answer import SyncAnswer, counted_notes, divided
 from kbcore.sync.begun_renames import forget_begun
 from kbcore.sync.checkout import Checkout, settled
-from kbcore.sync.comparison import NONE, Compared
+from kbcore.sync.comparison import NONE, Compared, has_loose_edges
 from kbcore.sync.file_dates import dates_of, document_folders
 from kbcore.sync.file_status import NOTHING_KNOWN, FileStatus, file_status
 from kbcore.sync.first_sync import plan_first
@@ -200,6 +200,7 @@ class _Attempt:
         now_ns = self.workspace.machine.clock.epoch_ns()
         self.pending = find_pending(view, self.place, stamps, now_ns, workers=self.workers)
         self._hand_over(view)
+        self._has_loose_edges = has_loose_edges(view)
         self.plan = FilePlan(
             self.place,
             self.workspace.schema,
@@ -255,7 +256,7 @@ class _Attempt:
         """Commit the difference. The branch is locked only when there is something to write."""
         pending, is_dry = self.pending, self.options.dry_run
         if not (pending.changed or pending.gone):
-            if pending.again:
+            if pending.again or self._has_loose_edges:
                 planned = self._commit(author, dry_run=True)
                 if is_dry:
                     return planned

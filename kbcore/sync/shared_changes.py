@@ -13,14 +13,15 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kbcore.errors.remedies import kb
+from kbcore.ids import is_link_id
 from kbcore.model.bare_links import resolve
-from kbcore.model.claims.change import AddMember, Change, SetField, fields_redacted, union
-from kbcore.model.claims.fold import ClaimedEdge, DocumentFacts, Entity, FoldedClaims, fold
+from kbcore.model.claims.change import AddMember, Change, EdgeRef, Ref, SetField, fields_redacted, union
+from kbcore.model.claims.fold import ClaimedEdge, DocumentFacts, Entity, FoldedClaims, fold, later_id
 from kbcore.model.claims.operations import ClaimOperations, contested_names
-from kbcore.model.claims.subjects import Subjects, ids_in
+from kbcore.model.claims.subjects import Subjects, ids_in, refs_of
 from kbcore.model.content import confirmed_content
 from kbcore.model.folding import apply
-from kbcore.model.graph import FORMER_IDS, Link, Node, SyncedFile, contested_note, former_ids
+from kbcore.model.graph import CLIENT, FORMER_IDS, Link, Node, SyncedFile, contested_note, former_ids
 from kbcore.model.read_set import NOTHING, ReadSet
 from kbcore.model.record import (
     ChangeOperation,
@@ -31,6 +32,7 @@ from kbcore.model.record import (
     PutNode,
     ReadSource,
     TakeChange,
+    WithdrawLink,
 )
 from kbcore.model.redaction.changes import without
 from kbcore.model.redaction.target import commands
@@ -43,6 +45,7 @@ from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
 
 _SHOWN: Final = 10
+_LOOSE: Final = "not is_resolved and starts_with(from_id, 'link:') <> starts_with(to_id, 'link:')"
 
 
 class ChangesInFiles(msgspec.Struct, frozen=True):
@@ -147,14 +150,16 @@ class SharedChanges:
         self._now = self._difference(self._bodies)
         redacted = {op.id for op in self._noted if isinstance(op, TakeChange) and self._bodies[op.id].is_redacted}
         moved = {*self._was.more, *self._was.without, *self._now.more, *self._now.without, *redacted}
-        self._is_again = bool(redacted) or is_first
+        self._loose = edges_about_none(view) if view else {}
+        self._is_again = bool(redacted or self._loose) or is_first
         """The state may show something else than the changes give: then it is written again.
 
-        That is what is left of texts in the place of redacted values, and what documents covered before.
+        That is what is left of texts in the place of redacted values, what documents covered before, and the ends of
+        edges about an edge that is not there (``_loose``): no rename says what these are.
         """
         self._elsewhere = self._named_elsewhere()
         own = [one.change for one in index.unshared(seq)] if is_first else []
-        self._concerned = [*own, *(self._bodies[one] for one in moved | self._elsewhere)]
+        self._concerned = [*own, *(self._bodies[one] for one in moved | self._elsewhere), *self._on_loose()]
         """The changes of whose elements all is known that is present."""
         self.subjects = index.concerned(self._concerned)
         """The elements that are concerned, by all ids that changes know them by."""
@@ -163,6 +168,17 @@ class SharedChanges:
             [self._bodies[one] for one in moved & gone], [self._bodies[one] for one in moved - gone]
         )
         """The ends of edges that may go: such an edge has to be looked up, as no operation names it."""
+
+    def _on_loose(self) -> list[Change]:
+        """Return the changes that may state the edges about an edge that is not there, by the entities at them."""
+        if not self._loose or self._view is None:
+            return []
+        edges = {frozenset(end for end in _ends(one) if not is_link_id(end)) for one in self._loose.values()}
+        holders = self._view.nodes(sorted({key for keys in self._view.holders().values() for key in keys}))
+        documents = DocumentFacts(former_ids=_former_in_documents(holders))
+        more = [*self._now.more.values()]
+        found = self._index.changes_on(Subjects(edges=(*edges,)), self._seq, more=more, documents=documents)
+        return [one for one in found.values() if any(map(_is_about_edge, refs_of(one)))]
 
     def _named_elsewhere(self) -> set[str]:
         """Return the changes that a conflict shows with another file than the first one of those that have them."""
@@ -219,7 +235,7 @@ class SharedChanges:
     @property
     def reads(self) -> ReadSet:
         """Return the keys of a state that the operations depend on."""
-        touching = self.subjects.around | self._ends
+        touching = self.subjects.around.union(self._ends, *map(_ends, self._loose.values()))
         nodes = self.subjects.entities.union(touching, *self.subjects.edges)
         holders = self._view.holders() if self._view else {}
         having = {key: holders[key] for key in nodes & holders.keys()}
@@ -306,12 +322,22 @@ class SharedChanges:
             if key in subjects.entities and self._is_written(was.entities.get(key), now.entities.get(key)):
                 ops += written.entity(key, was.entities.get(key), now.entities.get(key))
         gone: list[Operation] = []
+        stated = {key for key, one in now.edges.items() if one.additions}
+        former = [_former_in_documents(state.nodes.values()) for state in (before, after)]
+        later = {one: key for one, key in former[1].items() if former[0].get(one) != key}
         whole = self._whole_edges(was, now) if self._is_again or self._elsewhere else set[str]()
         for key in sorted(was.edges.keys() | now.edges.keys()):
             if self._is_written(was.edges.get(key), now.edges.get(key), is_whole=key in whole):
-                (ops if key in now.edges and now.edges[key].additions else gone).extend(
-                    written.edge(key, was.edges.get(key), now.edges.get(key))
-                )
+                if key in stated:
+                    ops += written.edge(key, was.edges.get(key), now.edges[key])
+                else:  # one end may have another id by the rest of the sync, and the other one by the changes
+                    ids = {key, later_id(key, before.links, later)} - stated
+                    gone += [op for one in sorted(ids) for op in written.edge(one, was.edges.get(key), None)]
+        gone += [
+            WithdrawLink(one.type, one.from_id, one.to_id, after.links[key].version, one.kind)
+            for key, one in self._loose.items()
+            if key in after.links and key not in was.edges.keys() | stated
+        ]
         gone += self._confirmations(was, now, before, after, ops)
         # An entity that gets another id goes after it is there by that id.
         last = [op for op in ops if isinstance(op, DropNode)]
@@ -473,6 +499,31 @@ def newly_contested(changes: Changes) -> list[tuple[Node | Link, str]]:
         for name in contested_names(after)
         if before is None or name not in before.fields
     ]
+
+
+def edges_about_none(view: View) -> dict[str, Link]:
+    """Return the edges of clients between an entity and an edge that is not there, or one about such an edge, by id."""
+    found = dict[str, Link]()
+
+    def is_loose(link: Link) -> bool:
+        return not link.is_resolved and sum(map(is_link_id, _ends(link))) == 1
+
+    links = view.links([row[0] for row in view.cells("link", ("id",), (_LOOSE, ()), is_loose)])
+    there = {one.id for one in view.links([end for one in links for end in _ends(one)])}
+    links = [one for one in links if there.isdisjoint(_ends(one))]
+    while new := {one.id: one for one in links if one.id not in found and any(s.src == CLIENT for s in one.statements)}:
+        found |= new
+        links = [one for one in view.touching(sorted(new)) if sum(map(is_link_id, _ends(one))) == 1]
+    return found
+
+
+def _ends(link: Link) -> tuple[str, str]:
+    return link.from_id, link.to_id
+
+
+def _is_about_edge(ref: Ref) -> bool:
+    ends = (ref.from_end, ref.to_end) if isinstance(ref, EdgeRef) else ()
+    return any(isinstance(end, EdgeRef) or is_link_id(end.id) for end in ends)
 
 
 def _is_contested(element: Entity | ClaimedEdge) -> bool:

@@ -19,7 +19,7 @@ from kbcore.storage.head import Head
 
 T = TypeVar("T")
 
-_FORMAT: Final = 8
+_FORMAT: Final = 9
 _WAIT_S: Final = 60
 """As long as another process may fill the index that this one waits for."""
 _PRIMARY: Final = 0xFF
@@ -42,7 +42,7 @@ create table subject (key text, is_end integer, change text, primary key (key, i
 create table deleted (key text primary key) without rowid;
 create table name (id text, creation text, primary key (id, creation)) without rowid;
 create index name_by_creation on name (creation);
-create table edge (id text primary key, from_id text, to_id text) without rowid;
+create table edge (id text primary key, type text, kind text, from_id text, to_id text) without rowid;
 create table former (former text, id text, primary key (former, id)) without rowid;
 create table seen (seq integer primary key, sum text, file text, ends integer);
 create table stamp (format integer, store text);
@@ -51,7 +51,7 @@ create table stamp (format integer, store text);
 has it. ``head`` and ``restores`` are as in ``WrittenAt``. ``redacted`` has the fields of changes that a record has
 whole and a later record redacted (``fields_redacted``). ``subject`` has the creations that a change has claims on,
 and, with ``is_end``, those that are ends of its edges; ``deleted`` has those that some change deletes, ``name`` each
-id that changes give to a creation or know it by, ``edge`` the ends of each edge that a client stated, and ``former``
+id that changes give to a creation or know it by, ``edge`` each edge that anybody stated, with its ends, and ``former``
 the ids that entities had before, by what documents say now."""
 
 

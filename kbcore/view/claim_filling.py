@@ -141,9 +141,9 @@ class Filling:
         """Take in what operations of a record say that is in no change."""
         left, former = list[tuple[str, str]](), dict[str, tuple[str, ...]]()
         for op in ops:
-            if type(op) is StateLink and op.src == CLIENT:
-                key = link_id(op.type, op.kind, op.from_id, op.to_id)
-                self._add("edge", [(key, op.from_id, op.to_id)])
+            if type(op) is StateLink:
+                edge = op.type, op.kind, op.from_id, op.to_id
+                self._add("edge", [(link_id(*edge), *edge)])
             elif type(op) is LeaveChange:
                 left.append((op.id, op.file))
             elif type(op) is PutNode and op.src != CLIENT and (FORMER_IDS in op.set or FORMER_IDS in op.unset):
@@ -203,17 +203,20 @@ class Filling:
     def _before(self, touched: derived.NamedElements, seq: int) -> FoldedClaims:
         """Return the state of the changes at a seq, of all that the operations of the next record touch."""
         edges = tuple({ends for ends in self._index.edges_named(map(frozenset, touched.edges.values())) if ends})
-        return self._folded_at(Subjects(touched.entities.union(*edges), touched.around, edges), seq)
+        at_ends = self._index.edges(end for ends in touched.edges.values() for end in ends)
+        return self._folded_at(Subjects(touched.entities.union(*edges), touched.around, edges), seq, at_ends)
 
-    def _folded_at(self, subjects: Subjects, seq: int) -> FoldedClaims:
-        """Return the state of the changes at a seq, of some entities and edges.
+    def _folded_at(
+        self, subjects: Subjects, seq: int, edges: Mapping[str, tuple[str, str, str, str]] | None = None
+    ) -> FoldedClaims:
+        """Return the state of the changes at a seq, of some entities and edges; ``edges`` are such at ends of others.
 
         An entity of which no change says that it was created is that of a document: nothing else can be known from the
         records of clients alone.
         """
         changes = [*self._index.changes_on(subjects, seq).values()]
         stated = {key: dict[str, Any]() for key in subjects.entities - ids_of_clients(changes)}
-        documents = DocumentFacts(stated, self._index.former_ids(stated))
+        documents = DocumentFacts(stated, self._index.former_ids(stated), edges or {})
         if documents.former_ids:  # then more changes may be on them
             return self._index.folded(subjects, seq, documents=documents)
         return fold(changes, documents)

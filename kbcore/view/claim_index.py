@@ -36,7 +36,7 @@ from kbcore.model.claims.subjects import (
 from kbcore.model.redaction.changes import TakenOut
 from kbcore.view.claim_database import ClaimDatabase
 
-_ENDS: Final = "select from_id, to_id from edge where id in ({})"
+_EDGES: Final = "select id, type, kind, from_id, to_id from edge where id in ({})"
 _EDGES_AT: Final = (
     "select value, (select count(*) from (select 1 from subject where is_end and key = value limit 1000)) "
     "from json_each(:keys)"
@@ -339,10 +339,21 @@ class ClaimIndex:
         """Yield the entities that edges with these ends depend on, and those of each edge among the ends."""
         for pair in ends:
             links = [end for end in pair if is_link_id(end)]
-            inner = [frozenset(row) for row in self._by_keys(_ENDS, links)]
+            inner = [frozenset(row[3:]) for row in self._by_keys(_EDGES, links)]
             found = [*self.edges_named(inner)]
             yield from found
             yield frozenset({end for end in pair if not is_link_id(end)}.union(*found))
+
+    def edges(self, ids: Iterable[str]) -> dict[str, tuple[str, str, str, str]]:
+        """Return those of these ids that are edges which anybody stated, and those that these are about.
+
+        Each is its type, its kind, and the ids of its two ends.
+        """
+        found, left = dict[str, tuple[str, str, str, str]](), {one for one in ids if is_link_id(one)}
+        while left:
+            found |= (new := {key: (type_, kind, *ends) for key, type_, kind, *ends in self._by_keys(_EDGES, left)})
+            left = {end for edge in new.values() for end in edge[2:] if is_link_id(end)} - found.keys()
+        return found
 
     def concerned(self, changes: Iterable[Change]) -> Subjects:
         """Return what changes, also such as are not in the index, have claims on, by all ids that it is known by."""

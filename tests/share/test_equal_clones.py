@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kbcore.model.graph import former_ids
 from kbcore.share.merging import merge
 from tests.support.repository.clones import Clone, clone_of, upstream
 from tests.support.repository.project import req
@@ -19,6 +20,17 @@ RENAMED = {DOCUMENT: None, "docs/requirements/REQ-9.md": req("REQ-9", former_ids
 def edges(clone: Clone) -> list[tuple[str, str, str, bool]]:
     """Return the edges of a clone: the type, the ends, and whether they are resolved."""
     return sorted((one.type, one.from_id, one.to_id, one.is_resolved) for one in clone.state().links.values())
+
+
+def edge_id(clone: Clone, from_id: str, to_id: str = "") -> str:
+    """Return the id of the edge of a clone that has these ends."""
+    [key] = [one.id for one in clone.state().links.values() if one.from_id == from_id and one.to_id.startswith(to_id)]
+    return key
+
+
+def about(clone: Clone, from_id: str, edge: str) -> None:
+    """State an edge about an edge."""
+    clone.apply(edges=[{"type": "supersedes", "from": from_id, "to": edge}])
 
 
 def all_of(clone: Clone) -> tuple[Any, ...]:
@@ -211,3 +223,138 @@ def test_links_without_a_type_mean_what_their_ends_are_once_one_is_retyped_and_a
     published(ann)
     assert all_of(ann) == all_of(clone("fresh"))
     assert edges(ann) == meant
+
+
+def test_an_edge_of_a_client_follows_both_of_its_ends_in_one_sync(ann: Clone, clone: Callable[..., Clone]) -> None:
+    bob = clone("bob")
+    ann.sync(RENAMED)
+    ann.rename("FACT-1", "FACT-5")
+    published(ann)
+    bob.pull()
+    bob.sync()
+    assert edges(bob) == [("relates_to", "FACT-5", "REQ-9", True)]
+    assert all_of(ann) == all_of(bob) == all_of(clone("fresh"))
+
+
+@pytest.mark.parametrize("by_command", [True, False])
+def test_an_edge_about_an_edge_of_a_document_follows_both_of_its_ends(
+    ann: Clone, clone: Callable[..., Clone], *, by_command: bool
+) -> None:
+    ann.sync({DOCUMENT: req("REQ-1", relates_to="FACT-1")})
+    about(ann, "FACT-1", edge_id(ann, "REQ-1", "FACT-1"))
+    published(ann)
+    bob = clone("bob")
+    if by_command:
+        ann.rename("REQ-1", "REQ-9")
+    else:
+        ann.sync({**RENAMED, "docs/requirements/REQ-9.md": req("REQ-9", former_ids="[REQ-1]", relates_to="FACT-1")})
+    ann.rename("FACT-1", "FACT-5")
+    published(ann)
+    bob.pull()
+    bob.sync()
+    assert all_of(ann) == all_of(bob) == all_of(clone("fresh"))
+    assert all(is_resolved for *_, is_resolved in edges(ann))
+
+    ann.delete(edges=[{"type": "supersedes", "from": "FACT-5", "to": edge_id(ann, "REQ-9")}])
+    published(ann)
+    assert all_of(ann) == all_of(clone("later"))
+    assert len(edges(ann)) == 2
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_an_edge_about_an_edge_that_is_not_there_follows_an_entity_that_gets_another_id(
+    ann: Clone, clone: Callable[..., Clone], *, is_shared: bool
+) -> None:
+    bob = clone("bob")
+    bob.fact("FACT-2")
+    if is_shared:  # and taken back at once by ann
+        about(published(bob), "FACT-2", edge_id(bob, "FACT-1", "REQ-1"))
+        published(bob)
+        ann.delete(edges=[{"type": "relates_to", "kind": "see_also", "from": "FACT-1", "to": "REQ-1"}])
+        ann.commit()
+        ann.pull()
+    else:
+        bob.link("FACT-1", "REQ-2")
+        bob.commit()
+        about(bob, "FACT-2", edge_id(bob, "FACT-1", "REQ-2"))
+        bob.commit()
+        bob.git("push", "--quiet", "origin", "HEAD:topic")
+        ann.git("fetch", "--quiet")
+        ann.git("cherry-pick", "origin/topic")
+    ann.sync()
+    ann.rename("FACT-1", "FACT-5")
+    ann.sync()
+    published(ann)
+    assert [is_resolved for *_, is_resolved in edges(ann)].count(False) == 1
+    assert all_of(ann) == all_of(clone("fresh"))
+    if not is_shared:
+        ann.git("cherry-pick", "origin/topic~1")
+        published(ann)
+        assert all(is_resolved for *_, is_resolved in edges(ann))
+        assert all_of(ann) == all_of(clone("later"))
+
+
+def test_an_edge_about_an_edge_that_a_document_gave_up_follows_a_document_that_gets_another_id(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    ann.sync({DOCUMENT: req("REQ-1", relates_to="REQ-2")})
+    about(ann, "FACT-1", edge_id(ann, "REQ-1", "REQ-2"))
+    ann.sync({DOCUMENT: req("REQ-1")})
+    published(ann)
+    ann.rename("REQ-1", "REQ-9")
+    published(ann)
+    assert ann.sync().is_idle
+    assert all_of(ann) == all_of(clone("fresh"))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(
+    ("second", "kept"),
+    [
+        (req("REQ-7"), {"REQ-7": ["REQ-5"]}),
+        (req("REQ-8", former_ids="[REQ-5]"), {"REQ-7": ["REQ-5"], "REQ-8": []}),
+        (req("REQ-5"), {"REQ-7": [], "REQ-5": []}),
+    ],
+    ids=["one id", "one former id", "an id that is a former id"],
+)
+def test_two_documents_that_state_one_id_are_decided_alike_in_every_clone(
+    ann: Clone, clone: Callable[..., Clone], second: str, kept: dict[str, list[str]], *, is_first: bool
+) -> None:
+    bob = clone("bob")
+    bob.sync({"docs/requirements/a.md": req("REQ-7", former_ids="[REQ-5]")})
+    ann.sync({"docs/requirements/b.md": second})
+    one, other = (ann, bob) if is_first else (bob, ann)
+    published(one)
+    other.commit()
+    other.pull()
+    published(other)
+    one.pull()
+    one.sync()
+    found = {key: [*former_ids(node)] for key, node in ann.state().nodes.items()}
+    assert {key: found[key] for key in kept} == kept
+    clones = [ann, bob, clone("fresh")]
+    problems = [[(path, problem.code) for path, problem in each.sync().problems] for each in clones]
+    stated = [{key: (node.path, former_ids(node)) for key, node in each.state().nodes.items()} for each in clones]
+    assert stated == [stated[0]] * 3
+    assert [all_of(each) for each in clones] == [all_of(ann)] * 3
+    assert problems == [problems[0]] * 3
+    assert len(problems[0]) == 1
+    for path in ("a", "b"):  # and back once one of them gives it up
+        ann.sync({f"docs/requirements/{path}.md": None})
+        published(ann)
+        assert all_of(ann) == all_of(clone(f"without-{path}"))
+
+
+def test_an_entity_of_a_client_keeps_a_former_id_that_a_document_states_as_its_own(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    bob = clone("bob")
+    ann.rename("FACT-1", "FACT-5")
+    ann.commit()
+    bob.sync({"docs/requirements/F.md": req("FACT-1")})
+    published(bob)
+    ann.pull()
+    published(ann)
+    fresh = clone("fresh")
+    assert former_ids(fresh.state().nodes["FACT-5"]) == ("FACT-1",)
+    assert all_of(ann) == all_of(fresh)

@@ -285,7 +285,9 @@ class _Claims:
     def _waiting(self, op: StateLink) -> Mapping[str, Field]:
         """Return the fields that claims give an edge which is not there, by the ids that its ends had before."""
         ends = [self._earlier.get(end, end) for end in (op.from_id, op.to_id)]
-        return self._before.unstated.get(link_id(op.type, op.kind, *ends), {})
+        key = link_id(op.type, op.kind, *ends)
+        edge = self._before.edges.get(key)
+        return edge.fields if edge and not edge.additions else self._before.unstated.get(key, {})
 
     def withdraw_edge(self, op: WithdrawLink) -> None:
         """Claim that an edge is not stated any more, unless only its id changes with those of its ends."""
@@ -309,11 +311,13 @@ class _Claims:
         return EntityRef(key, edits.entity(self._before, old).of)
 
     def _end(self, key: str) -> Ref:
-        """Return how the change names an end of an edge; an edge of documents alone by its id."""
+        """Return how the change names an end of an edge; an edge of documents alone by its own ends."""
         if added := self._added_edge(key):
             return added
         edge = self._before.edges.get(self._moved.get(key, key)) if is_link_id(key) else None
-        return edge.ref if edge and edge.ref else self._entity(key)
+        if edge is None:
+            return self._entity(key)
+        return edge.ref or EdgeRef(edge.type, self._end(edge.from_id), self._end(edge.to_id), edge.kind)
 
     def _added_edge(self, key: str) -> EdgeRef | None:
         return self._added.get(key) or self._added.get(self._moved.get(key, key))

@@ -253,7 +253,7 @@ def test_a_file_that_says_something_else_than_the_records_refuses_the_rename(fil
     assert (filled.root / "docs/requirements/login.md").read_text() == LOGIN
 
 
-def test_a_former_id_names_no_new_entity_of_a_client_or_a_file(filled: Project) -> None:
+def test_a_former_id_names_no_new_entity_of_a_client_and_one_of_a_file_takes_it(filled: Project) -> None:
     renamed(filled)
     with pytest.raises(IntegrityViolation, match="is a former id of 'REQ-7'"):
         filled.apply(entities=[{"id": "REQ-1", "type": "req", "title": "T", "status": "open"}])
@@ -262,8 +262,12 @@ def test_a_former_id_names_no_new_entity_of_a_client_or_a_file(filled: Project) 
     with pytest.raises(IntegrityViolation, match="is a former id of 'REQ-7'"):
         renamed(filled, "REQ-2", "REQ-1")
     again = filled.sync({"docs/requirements/again.md": LOGIN})
-    assert [one.code for _, one in again.problems if one.severity == "error"] == ["former_id"]
-    assert filled.node("REQ-1") is None
+    found = [(path, one.code) for path, one in again.problems if one.severity == "error"]
+    assert found == [("docs/requirements/login.md", "claimed_id")]
+    assert filled.node("REQ-1").path == "docs/requirements/again.md"
+    assert "attributes.former_ids" not in filled.node("REQ-7").fields
+    assert filled.sync({"docs/requirements/again.md": None}).outcome.deleted == ("REQ-1",)
+    assert filled.view().renamed(["REQ-1"]) == {"REQ-1": "REQ-7"}
 
 
 def test_an_edge_to_a_former_id_leads_to_the_entity(filled: Project) -> None:

@@ -131,15 +131,20 @@ def test_a_link_that_did_not_fit_is_made_when_the_other_end_is_corrected(project
     assert project.edges("REQ-1") == {("REQ-1", "verified_by", "T-1", True)}
 
 
-def test_the_same_id_in_two_files_stays_with_the_first_and_moves_when_that_goes(project: Project) -> None:
+def test_the_same_id_in_two_files_is_that_of_the_first_path_whichever_came_first(project: Project) -> None:
     project.sync({f"{REQS}/b.md": req("REQ-1", owner="b")})
+    project.apply(entities=[{"id": "REQ-1", "severity": "high"}])
+    for files in ({f"{REQS}/c.md": req("REQ-1", owner="c")}, {f"{REQS}/a.md": req("REQ-1", title="")}):
+        answer = project.sync(files)
+        assert (*files, "duplicate_id") in [(path, one.code) for path, one in answer.problems]
+        assert project.node("REQ-1").fields["owner"] == "b"
     answer = project.sync({f"{REQS}/a.md": req("REQ-1", owner="a")})
-    assert [(path, one.code) for path, one in answer.problems] == [(f"{REQS}/a.md", "duplicate_id")]
-    assert f"{REQS}/b.md" in answer.problems[0][1].message
-    assert project.node("REQ-1").fields["owner"] == "b"
-    project.sync({f"{REQS}/b.md": None})
+    assert {(path, one.code) for path, one in answer.problems} == {(f"{REQS}/{at}.md", "duplicate_id") for at in "bc"}
+    assert all(f"{REQS}/a.md" in one.message for _, one in answer.problems)
     assert project.node("REQ-1").fields["owner"] == "a"
-    assert project.node("REQ-1").created_seq == 1
+    project.sync({f"{REQS}/a.md": None})
+    assert project.node("REQ-1").fields["owner"] == "b"
+    assert (project.node("REQ-1").fields["severity"], project.node("REQ-1").created_seq) == ("high", 1)
 
 
 @pytest.mark.parametrize("is_gone", [False, True])

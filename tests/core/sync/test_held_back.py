@@ -206,7 +206,7 @@ def stale(project: Project, seq: int | None = None) -> set[str]:
 
 def test_one_id_that_another_file_states_marks_no_other_entity_of_the_manifest(manifest: Project) -> None:
     manifest.sync({"docs/symbols.yaml": "symbols:\n- {id: a, title: Other}\n- {id: z, title: Z}\n"})
-    assert [one.is_ok for one in manifest.view().sources(["docs/symbols.yaml"])] == [False]
+    assert [one.is_ok for one in manifest.view().sources([MANIFEST])] == [False]
     assert stale(manifest) == set()
 
 

@@ -35,10 +35,10 @@ def test_the_same_holds_beside_documents_that_come_and_go_and_get_other_ids(step
         assert facts_of(clone.state) == facts_expected(clone.present(), clone.stated()), clone.name
 
 
-@given(_steps)
-@settings(max_examples=tries(30, 5_000), deadline=None)
-def test_clones_that_have_all_files_have_the_same_state(steps: list[Step]) -> None:
-    clones = {clone.name: clone for clone in play(steps)}
+@given(_steps, st.booleans())
+@settings(max_examples=tries(60, 10_000), deadline=None)
+def test_clones_that_have_all_files_have_the_same_state(steps: list[Step], with_documents: bool) -> None:
+    clones = {clone.name: clone for clone in play(steps, with_documents=with_documents)}
     for clone in clones.values():
         clone.publish()
     for one in clones.values():

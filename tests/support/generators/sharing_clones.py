@@ -7,7 +7,6 @@ is a tuple of small numbers, so that Hypothesis makes it as well as ``random``.
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -79,6 +78,8 @@ KINDS: Final = (
 DOCUMENTED: Final = ("G", "H", "I")
 """The ids that documents may state, and that no client gives to an entity."""
 MOST: Final = 1 << 16
+_DIGIT: Final = 11
+"""More than there are entities, edges or values to choose from, as a rule."""
 Step = tuple[int, int, int, int, int]
 
 
@@ -323,12 +324,14 @@ def _write(clone: Clone, what: str, choices: Sequence[int]) -> None:
 def _several(before: State, choices: Sequence[int]) -> list[Operation]:
     """Return the operations of a changeset with several items: entities come first, and what is deleted last.
 
-    An entity that gets another id is the only one that goes: of several it would not be known which it was.
+    An entity that gets another id is the only one that goes: of several it would not be known which it was. The choices
+    are numbers whose digits choose the items, so that smaller numbers are simpler changesets.
     """
-    chosen, state, ops = random.Random(repr(choices)), _copied(before), list[Operation]()
+    (first, *others), state, ops = choices, _copied(before), list[Operation]()
     touched, ends, gone, is_renamed = set[str](), set[str](), set[str](), False
-    for _ in range(chosen.randint(2, 4)):
-        more = _operations(chosen.choice(WRITES), state, [chosen.randrange(MOST) for _ in range(3)])
+    for at in range(2 + first % 3):
+        of_item = [number // _DIGIT**at for number in (*others, sum(others))]
+        more = _operations(WRITES[first // 3 // len(WRITES) ** at % len(WRITES)], state, of_item)
         keys = {_key_of(op) for op in more}
         of_edges = {end for op in more if isinstance(op, EdgeOperation) for end in (op.from_id, op.to_id)}
         dropped = {op.id for op in more if isinstance(op, DropNode)}
