@@ -42,8 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     gc_pause.raise_threshold()
     status = _guarded(words)
-    if arguments is None:
-        gc_pause.skip_last()
     return (
         0 if is_agent_hook else status
     )  # a client takes another status for a refusal of what its agent is about to do

@@ -43,6 +43,14 @@ def test_where_there_is_no_kb_the_hook_imports_little_and_says_nothing(root, tmp
     assert imported_by(["hook", "post-merge", "0"], tmp_path, HEAVY) == ([], "")
 
 
+def test_a_hook_that_opens_duckdb_says_nothing_at_its_end(synced):
+    commit_files(synced, DOCUMENTS)
+    git(synced, "switch", "-q", "-c", "feature")
+    commit_files(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
+    found, written = imported_by(["hook", "post-checkout", ZERO, ZERO, "1"], synced, ("duckdb",))
+    assert (found, len(written.splitlines())) == (["duckdb"], 2), written
+
+
 def test_help_imports_no_command(tmp_path):
     found, written = imported_by(["--help"], tmp_path, ("kbcli.commands.query", *HEAVY, "rich"))
     assert (found, "Find and show:" in written) == (["typer"], True)
