@@ -107,7 +107,7 @@ def claims_of(
     for key, files in stating.items():
         node = state.nodes.get(key)
         holder = node.path if node else CLIENT
-        if holder and holder not in {*gone, *files} and (holder not in read or held.has(holder, key, node)):
+        if holder and holder not in gone and (holder not in read or held.has(holder, key, node)):
             claims[key] = holder
         else:
             first = holder if holder in files else min(files)

@@ -147,6 +147,16 @@ def test_the_same_id_in_two_files_is_that_of_the_first_path_whichever_came_first
     assert (project.node("REQ-1").fields["severity"], project.node("REQ-1").created_seq) == ("high", 1)
 
 
+def test_a_file_that_has_an_id_and_is_not_read_whole_keeps_it(project: Project) -> None:
+    project.sync({f"{REQS}/z.md": req("REQ-1", owner="ann")})
+    before = project.node("REQ-1")
+    broken = req("REQ-1", owner="ann").replace("owner: ann", "owner: [ann")
+    answer = project.sync({f"{REQS}/z.md": broken, f"{REQS}/a.md": req("REQ-1", title="Copy")})
+    assert (f"{REQS}/a.md", "duplicate_id") in [(path, one.code) for path, one in answer.problems]
+    now = project.node("REQ-1")
+    assert (now.path, now.fields) == (before.path, before.fields)
+
+
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_an_id_whose_recorded_file_is_not_read_and_not_as_recorded_waits_for_it(
     project: Project, is_gone: bool
