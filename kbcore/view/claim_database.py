@@ -43,6 +43,7 @@ create table deleted (key text primary key) without rowid;
 create table name (id text, creation text, primary key (id, creation)) without rowid;
 create index name_by_creation on name (creation);
 create table edge (id text primary key, type text, kind text, from_id text, to_id text) without rowid;
+create table document_edge (type text, kind text, from_id text, to_id text);
 create table former (former text, id text, primary key (former, id)) without rowid;
 create table seen (seq integer primary key, sum text, file text, ends integer);
 create table stamp (format integer, store text);
@@ -51,8 +52,9 @@ create table stamp (format integer, store text);
 has it. ``head`` and ``restores`` are as in ``WrittenAt``. ``redacted`` has the fields of changes that a record has
 whole and a later record redacted (``fields_redacted``). ``subject`` has the creations that a change has claims on,
 and, with ``is_end``, those that are ends of its edges; ``deleted`` has those that some change deletes, ``name`` each
-id that changes give to a creation or know it by, ``edge`` each edge that anybody stated, with its ends, and ``former``
-the ids that entities had before, by what documents say now."""
+id that changes give to a creation or know it by, ``edge`` the edges that clients stated, with their ends, and
+``former`` the ids that entities had before, by what documents say now. ``document_edge`` has the edges that documents
+stated, in no order; with the first edge about an edge they come to ``edge``, as do later ones."""
 
 
 class IndexNotWritten(ViewDamaged):

@@ -16,7 +16,7 @@ import msgspec
 
 from kbcore import gc_pause, limits
 from kbcore.errors import Damaged
-from kbcore.ids import link_id
+from kbcore.ids import is_link_id, link_id
 from kbcore.model.claims import derived
 from kbcore.model.claims.change import Change, Delete, fields_redacted
 from kbcore.model.claims.fold import DocumentFacts, FoldedClaims, fold
@@ -39,6 +39,8 @@ _AT_ONCE_BYTES: Final = 4 * limits.MIB
 """Records of which is looked up together what they touch, and their bytes."""
 _MOST_KNOWN: Final = 200_000
 """Elements of which the state is kept from record to record."""
+
+_EDGES_AT_EDGES: Final = "select 1 from edge where 'link:' in (substr(from_id, 1, 5), substr(to_id, 1, 5)) limit 1"
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -91,6 +93,8 @@ class Filling:
         """The ids of the changes that were noted since that state was begun."""
         self._has_others = bool(self._database.rows("select 1 from seen limit 1"))
         """There may be changes that were noted before."""
+        self._has_edges_at_edges = bool(self._database.rows(_EDGES_AT_EDGES))
+        """Some edge has an edge at an end."""
         self._former: dict[str, tuple[str, ...]] = {}
         """The former ids of entities, as far as documents say such."""
         for key, one in self._database.rows("select id, former from former"):
@@ -142,8 +146,7 @@ class Filling:
         left, former = list[tuple[str, str]](), dict[str, tuple[str, ...]]()
         for op in ops:
             if type(op) is StateLink:
-                edge = op.type, op.kind, op.from_id, op.to_id
-                self._add("edge", [(link_id(*edge), *edge)])
+                self._note_edge(op)
             elif type(op) is LeaveChange:
                 left.append((op.id, op.file))
             elif type(op) is PutNode and op.src != CLIENT and (FORMER_IDS in op.set or FORMER_IDS in op.unset):
@@ -155,6 +158,19 @@ class Filling:
         if left:
             self._leave(left, seq)
             self._forget_changes([key for key, _ in left])
+
+    def _note_edge(self, op: StateLink) -> None:
+        """Note an edge by its id; one of documents only where some edge is about an edge: few branches have such."""
+        edge = op.type, op.kind, op.from_id, op.to_id
+        if not self._has_edges_at_edges and (is_link_id(op.from_id) or is_link_id(op.to_id)):
+            self._has_edges_at_edges = True
+            found = self._database.rows("select type, kind, from_id, to_id from document_edge")
+            self._add("edge", [(link_id(*one), *one) for one in found])
+            self._database.rows("delete from document_edge")
+        if op.src == CLIENT or self._has_edges_at_edges:
+            self._add("edge", [(link_id(*edge), *edge)])
+        else:
+            self._add("document_edge", [edge])
 
     def _note_former(self, former: Mapping[str, Sequence[str]]) -> None:
         """Note the ids that entities had before by what documents say now, in place of what they said before."""
