@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kbcore.model.claims.change import Change, Create, EntityRef, Ref, Rename, creation_of
+from kbcore.ids import is_link_id, link_id
+from kbcore.model.claims.change import Change, Create, EdgeRef, EntityRef, Ref, Rename, creation_of
 from kbcore.model.claims.subjects import creations_of, entities_in
 
 Name = str | tuple["Name", "Name"]
@@ -21,7 +22,7 @@ Name = str | tuple["Name", "Name"]
 class Named(NamedTuple):
     """The names in a change: ``claimed`` of what it has claims on, and those of all entities, also at ends of edges.
 
-    ``renamed`` are those of entities that it gives another id.
+    ``renamed`` are those of entities that it gives another id, and of edges that it knows by their id.
     """
 
     claimed: set[Name]
@@ -47,6 +48,9 @@ def named(change: Change) -> Named:
             claimed.update(_names_of(change.id, last))
             for one in entities_in(last):
                 entities.update(_names_of_entity(change.id, one))
+                if is_link_id(one.id):
+                    renamed.add(one.id)
+            entities.update(_edges_at(last))
     return found
 
 
@@ -74,7 +78,24 @@ def meeting(
 def _names_of(change_id: str, ref: Ref) -> Sequence[Name]:
     if isinstance(ref, EntityRef):
         return _names_of_entity(change_id, ref)
-    return [*itertools.product(_names_of(change_id, ref.from_end), _names_of(change_id, ref.to_end))]
+    # An edge at an end may be named by its id as well.
+    at_from, at_to = ((*_names_of(change_id, end), *_id_of_edge(end)) for end in (ref.from_end, ref.to_end))
+    return [*itertools.product(at_from, at_to)]
+
+
+def _edges_at(ref: Ref) -> Iterator[str]:
+    """Yield the ids of the edges at the ends of an edge, and of those at their ends."""
+    for end in (ref.from_end, ref.to_end) if isinstance(ref, EdgeRef) else ():
+        yield from _id_of_edge(end)
+        yield from _edges_at(end)
+
+
+def _id_of_edge(ref: Ref) -> Sequence[str]:
+    """Return the id of an edge by the ids that a change knows its ends by, nothing of an entity."""
+    if isinstance(ref, EntityRef):
+        return ()
+    ends = (one.id if isinstance(one, EntityRef) else _id_of_edge(one)[0] for one in (ref.from_end, ref.to_end))
+    return (link_id(ref.type, ref.kind, *ends),)
 
 
 def _names_of_entity(change_id: str, ref: EntityRef) -> Sequence[str]:

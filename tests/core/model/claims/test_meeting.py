@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kbcore.ids import link_id
 from kbcore.model.claims.change import (
     AddEdge,
     Change,
@@ -67,6 +69,22 @@ def test_edges_that_become_one_by_a_new_id_of_their_end_are_kept() -> None:
     there = {one.id: named(one) for one in (target, *new)}
     assert meeting(there, (), known, renamed) == {one.id for one in new}
     assert meeting(there, [named(renaming)], (), ()) == {one.id for one in new}
+
+
+@pytest.mark.parametrize("is_named_by_id_here", [True, False])
+def test_an_edge_about_an_edge_is_one_by_whichever_name(*, is_named_by_id_here: bool) -> None:
+    ends = EntityRef(link_id("t", "", "D", "E")), EdgeRef("t", EntityRef("D"), EntityRef("E"))
+    here, there = (
+        made(f"T{at}", AddEdge(edge), SetField(edge, "confidence", now=at / 10, salt="s"))
+        for at, edge in enumerate(EdgeRef("about", end, EntityRef("X")) for end in ends)
+    )
+    if not is_named_by_id_here:
+        here, there = there, here
+    documents = DocumentFacts({key: {"type": "req"} for key in "DEX"}, {}, {ends[0].id: ("t", "", "D", "E")})
+    assert conflicts(fold([here, there], documents))
+    known, renamed = known_names([here])
+    assert meeting({there.id: named(there)}, (), known, renamed) == {there.id}
+    assert meeting({there.id: named(there)}, [named(here)], (), ()) == {there.id}
 
 
 def made(at: str, *claims: Claim) -> Change:
