@@ -30,6 +30,7 @@ from kbcore.sync.difference import (
     reads,
     unfit_elsewhere,
 )
+from kbcore.sync.entities import is_dated
 from kbcore.sync.entity_renames import Past
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.moved_symbols import is_code, moved_symbols
@@ -163,7 +164,12 @@ def _planned(
     holders = {end: known[end] for end in ends_named(readings) if end in known}
 
     def dates(state: State) -> Mapping[str, DocumentDates]:
-        new = {one.path for one in readings if any(entity.id not in state.nodes for entity in one.facts.entities)}
+        files = {one.path for one in readings}
+
+        def is_new(entity: StatedEntity, path: str) -> bool:
+            return is_dated(state.nodes.get(entity.id), path, files)
+
+        new = {one.path for one in readings if any(is_new(entity, one.path) for entity in one.facts.entities)}
         return ways.dates(new) if new else {}
 
     def plan(state: State) -> Difference:

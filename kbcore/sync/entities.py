@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
@@ -119,6 +119,7 @@ def plan_entities(
     plan = EntityPlan([], {}, {}, held, [], [], holders, absorbed or {})
     stated_by = {key: claims[key] for key in claims if key in state.nodes}
     others = []
+    files = {reading.path for reading in readings}
     plan.ops += _releases(state, past)
     for reading in readings:
         accepted = plan.accepted.setdefault(reading.path, {})
@@ -130,7 +131,8 @@ def plan_entities(
                 problem = FileProblem(entity.line, REPEATED_ID, message, "Give each its own id.")
                 plan.problems.append((reading.path, problem))
             else:
-                case = _Case(plan, reading, entity, state.nodes.get(entity.id), past)
+                node = state.nodes.get(entity.id)
+                case = _Case(plan, reading, entity, node, past, is_dated=is_dated(node, reading.path, files))
                 if _plan_entity(case, schema, lost.get(entity.id, frozenset())):
                     accepted[entity.id] = None
                     stated_by[entity.id] = reading.path
@@ -141,6 +143,14 @@ def plan_entities(
     _plan_parts(plan, readings, state, schema, past)
     _note_kept(plan, state)
     return plan
+
+
+def is_dated(node: Node | None, path: str, files: Collection[str]) -> bool:
+    """Tell whether an entity has git's dates of its file: it is new, or was that of another file that is there.
+
+    ``node`` is the entity with its id, and ``files`` are those that are read. A file that is moved keeps the dates.
+    """
+    return node is None or (node.path != path and node.path in files)
 
 
 def _is_enough(entity: StatedEntity, schema: Schema) -> bool:
@@ -211,16 +221,27 @@ def _plan_others(
 
 
 class _Case:
-    """One entity of one file, and the node that has its id, or had it before its file was removed."""
+    """One entity of one file, and the node that has its id, or had it before its file was removed.
+
+    ``is_dated`` is as the function says.
+    """
 
     def __init__(
-        self, plan: EntityPlan, reading: FileReading, entity: StatedEntity, node: Node | None, past: Past
+        self,
+        plan: EntityPlan,
+        reading: FileReading,
+        entity: StatedEntity,
+        node: Node | None,
+        past: Past,
+        *,
+        is_dated: bool = True,
     ) -> None:
         self.plan = plan
         self.path = reading.path
         self.entity = entity
         self.node = node
         self.past = past
+        self.is_dated = is_dated
         self.problems = reading.facts.problems
 
     def wrong(self, name: str, code: str, message: str, hint: str, *, values: tuple[str, ...] = ()) -> None:
@@ -294,15 +315,15 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
 
 
 def _dates(case: _Case, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return when git says that a new entity's file came and last changed, as far as the file does not say so."""
-    dates = case.past.dates.get(case.path) if case.node is None else None
+    """Return when git says that the file came and last changed, as far as the file does not say so."""
+    dates = case.past.dates.get(case.path) if case.is_dated else None
     found = {"created_at": dates.created_at, "updated_at": dates.updated_at} if dates else {}
     return {name: value for name, value in found.items() if name not in wanted}
 
 
 def _committer(case: _Case, lost: AbstractSet[str]) -> dict[str, Any]:
-    """Return who brought the entity's file: as git says of a new entity, else as it is known from then."""
-    if case.node:
+    """Return who brought the entity's file: as git says, else as it is known from when the entity was new."""
+    if case.node and not case.is_dated:
         is_mine = case.node.owners.get(COMMITTED_BY) in {case.path, *lost}
         return {COMMITTED_BY: case.node.fields[COMMITTED_BY]} if is_mine else {}
     dates = case.past.dates.get(case.path)

@@ -84,6 +84,32 @@ def test_a_date_that_a_document_states_goes_first(project: Project) -> None:
     assert dates(project) == ("2001-02-03", "2020-01-03", "Ann")
 
 
+def test_an_id_that_another_document_takes_over_has_its_dates_and_its_author(project: Project) -> None:
+    original, copy = "docs/requirements/z.md", "docs/requirements/m.md"
+    project.write({original: req("REQ-1")})
+    commit(project, 3)
+    project.sync()
+    project.write({copy: req("REQ-1", title="Other")})
+    commit(project, 4, "Bob")
+    project.sync()
+    assert dates(project) == ("2020-01-04", "2020-01-04", "Bob")
+
+    project.sync({copy: req("REQ-2", title="Other")})
+    assert dates(project) == ("2020-01-03", "2020-01-03", "Ann")
+    assert dates(project, "REQ-2")[2] == "Bob"
+
+
+def test_a_document_that_is_moved_keeps_its_first_date_and_its_author(project: Project) -> None:
+    project.write({PATH: req("REQ-1")})
+    commit(project, 3)
+    project.sync()
+    (project.root / PATH).rename(project.root / "docs/requirements/2.md")
+    commit(project, 4, "Bob")
+    project.sync()
+    created, _, author = dates(project)
+    assert (created, author) == ("2020-01-03", "Ann")
+
+
 def test_what_came_since_the_last_pass_is_added_to_it(project: Project) -> None:
     project.write({PATH: req("REQ-1")})
     commit(project, 3)
