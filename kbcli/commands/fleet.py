@@ -66,7 +66,7 @@ _ROWS_FOUND = 50
 def init(
     ctx: typer.Context,
     place: Annotated[
-        str | None, typer.Argument(metavar="[PLACE]", help="A folder, or a URL as s3://acme-kb/fleet.")
+        str | None, typer.Argument(metavar="PLACE", help="A folder, or a URL as s3://acme-kb/fleet.")
     ] = None,
     *,
     repo: Annotated[

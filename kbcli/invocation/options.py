@@ -51,7 +51,7 @@ Paths = Annotated[
 Branches = Annotated[
     list[str] | None, typer.Option("--only", metavar="BRANCH", help="Only this branch; may be repeated.")
 ]
-Remote = Annotated[str, typer.Argument(metavar="[REMOTE]", help="The git remote, as `git remote` lists it.")]
+Remote = Annotated[str, typer.Argument(metavar="REMOTE", help="The git remote, as `git remote` lists it.")]
 TABLE_FORMAT: Final = "How to write it. [default: table at a terminal, else tsv]"
 """The help of ``--format`` of a command that shows a table."""
 

@@ -44,8 +44,8 @@ def _reasons(query: Query, filters: Sequence[Filter]) -> Iterator[str]:
         if said := one.lacking():
             yield f"  {said}"
         if one.against:
-            is_turned = any(name.startswith("^") for name in query.follow)
-            way = "Leave out `^`." if is_turned else "Add `--reverse`, or `^` to a --follow."
+            is_reversed = any(name.startswith("^") for name in query.follow)
+            way = "Leave out `^`." if is_reversed else "Add `--reverse`, or `^` to a --follow."
             way = "Leave out `--reverse`." if query.reverse else way
             yield f"  Against the direction of the edges: {one.against:,}. {way}"
     if len(named) > 1:

@@ -168,7 +168,7 @@ class WorktreeFiles:
 
     def __init__(self, listen: Listen | None = None) -> None:
         self._listen = listen
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         """Held while the files are looked at: who waits for it would look at the same."""
         self._seen: _Seen | None = None
         self._changed: ChangedPaths | None = None
@@ -180,7 +180,7 @@ class WorktreeFiles:
 
     def close(self) -> None:
         """Stop listening."""
-        with self._gate:
+        with self._lock:
             self._forget()
 
     def read(self, workspace: Workspace, branch: str, use: Callable[[View, FileState], T], *, time_s: float) -> T:
@@ -203,13 +203,13 @@ class WorktreeFiles:
             if self._listen is None:
                 state = CURRENT
                 return "" if _is_at_rest(workspace, branch, head) else None
-            if not self._gate.acquire(blocking=False):
+            if not self._lock.acquire(blocking=False):
                 return None
             try:
                 self._collect(now_s())
                 seen = self._valid(head.store_id, head.hash, settings)
             finally:
-                self._gate.release()
+                self._lock.release()
             state = seen.state if seen else CURRENT
             return seen.state.mark if seen else None
 
@@ -317,12 +317,12 @@ class WorktreeFiles:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        while not self._gate.acquire(timeout=_LOOK_S):
+        while not self._lock.acquire(timeout=_LOOK_S):
             interrupting.check()
         try:
             yield
         finally:
-            self._gate.release()
+            self._lock.release()
 
     def _look(self, workspace: Workspace, view: View, settings: tuple[Any, ...], time_s: float) -> _Seen:
         """Compare the files with the state of a view. Raises: ``_NotJudged``."""

@@ -67,7 +67,7 @@ class Workers:
         self._prepared: list[bytes] = []
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[tuple[Any, bytes | None]] = queue.SimpleQueue()
-        self._gate = threading.Lock()
+        self._lock = threading.Lock()
         self._processes: list[subprocess.Popen[bytes]] = []
         self._threads: list[threading.Thread] = []
         self._working = 0
@@ -194,7 +194,7 @@ class Workers:
                 with contextlib.suppress(OSError):  # what it did not take any more is of no use to anybody
                     stream.close()
         status = process.wait()
-        with self._gate:
+        with self._lock:
             if not self._is_stopping:
                 self.ended.append(status)
             self._working -= 1

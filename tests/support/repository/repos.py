@@ -20,16 +20,12 @@ from tests.support.effort.scale import SCALE
 
 _WHEN = "2026-11-20T09:30:00Z"
 _PAGE_BYTES: Final = 4096
-
-
 _HOME: Final = "KB_TEST_HOME"
 _DATA_HOME: Final = "KB_TEST_DATA_HOME"
 """The data folder with the WebAssembly engine of Prolog."""
 OWN_DATA_HOME: Final = Path(sys.prefix, "share")
 """That of this environment of Python, where ``make prolog`` installs it."""
 _XDG: Final = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
-
-
 _IN_MEMORY: Final = "/dev/shm"
 _NEEDED_BYTES: Final = 2**31
 """More than all that one run has in temporary files at any time."""
