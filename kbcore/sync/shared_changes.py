@@ -163,11 +163,6 @@ class SharedChanges:
         """The changes of whose elements all is known that is present."""
         self.subjects = index.concerned(self._concerned)
         """The elements that are concerned, by all ids that changes know them by."""
-        gone = {*self._was.without, *self._now.without}
-        self._ends = index.ends_of_going(
-            [self._bodies[one] for one in moved & gone], [self._bodies[one] for one in moved - gone]
-        )
-        """The ends of edges that may go: such an edge has to be looked up, as no operation names it."""
 
     def _on_loose(self) -> list[Change]:
         """Return the changes that may state the edges about an edge that is not there, by the entities at them."""
@@ -235,7 +230,7 @@ class SharedChanges:
     @property
     def reads(self) -> ReadSet:
         """Return the keys of a state that the operations depend on."""
-        touching = self.subjects.around.union(self._ends, *map(_ends, self._loose.values()))
+        touching = self.subjects.around
         nodes = self.subjects.entities.union(touching, *self.subjects.edges)
         holders = self._view.holders() if self._view else {}
         having = {key: holders[key] for key in nodes & holders.keys()}
@@ -321,7 +316,7 @@ class SharedChanges:
         for key in sorted(was.entities.keys() | now.entities.keys()):
             if key in subjects.entities and self._is_written(was.entities.get(key), now.entities.get(key)):
                 ops += written.entity(key, was.entities.get(key), now.entities.get(key))
-        gone: list[Operation] = []
+        going = self._loose.keys() - was.edges.keys()
         stated = {key for key, one in now.edges.items() if one.additions}
         former = [_former_in_documents(state.nodes.values()) for state in (before, after)]
         later = {one: key for one, key in former[1].items() if former[0].get(one) != key}
@@ -330,18 +325,24 @@ class SharedChanges:
             if self._is_written(was.edges.get(key), now.edges.get(key), is_whole=key in whole):
                 if key in stated:
                     ops += written.edge(key, was.edges.get(key), now.edges[key])
-                else:  # one end may have another id by the rest of the sync, and the other one by the changes
-                    ids = {key, later_id(key, before.links, later)} - stated
-                    gone += [op for one in sorted(ids) for op in written.edge(one, was.edges.get(key), None)]
-        gone += [
-            WithdrawLink(one.type, one.from_id, one.to_id, after.links[key].version, one.kind)
-            for key, one in self._loose.items()
-            if key in after.links and key not in was.edges.keys() | stated
-        ]
+                elif key in was.edges and was.edges[key].additions:
+                    # One end may have another id by the rest of the sync, and the other one by the changes.
+                    going |= {key, later_id(key, before.links, later)}
+        gone: list[Operation] = [*self._withdrawals(going - stated, before, after)]
         gone += self._confirmations(was, now, before, after, ops)
         # An entity that gets another id goes after it is there by that id.
         last = [op for op in ops if isinstance(op, DropNode)]
         return [*(op for op in ops if not isinstance(op, DropNode)), *gone, *last]
+
+    def _withdrawals(self, keys: Collection[str], before: State, after: State) -> Iterable[Operation]:
+        """Yield the operations by which clients do not state edges any more; no other operation has to name them."""
+        links = dict(after.links)
+        if others := sorted(keys - before.links.keys() - links.keys()):
+            links |= {one.id: one for one in (self._view.links(others) if self._view else ())}
+        for key in sorted(keys & links.keys()):
+            one = links[key]
+            if any(statement.src == CLIENT for statement in one.statements):
+                yield WithdrawLink(one.type, one.from_id, one.to_id, one.version, one.kind)
 
     def _confirmations(
         self, was: FoldedClaims, now: FoldedClaims, before: State, after: State, ops: Sequence[Operation]
@@ -378,8 +379,9 @@ class SharedChanges:
         }
         was, now = _former_in_documents(before.nodes.values()), _former_in_documents(after.nodes.values())
         turned = {key for key in was.keys() | now.keys() if was.get(key) != now.get(key)}
-        known = self._index.known(restated | turned)
-        moved = {key for key in known if key in turned or key not in before.nodes or key not in after.nodes}
+        earlier = {one for former in (was, now) for one, key in former.items() if key in restated}
+        known = self._index.known(restated | turned | earlier)
+        moved = {key for key in known if key in turned or (key in before.nodes) != (key in after.nodes)}
 
         def with_later(ids: frozenset[str]) -> frozenset[str]:
             return ids | {former[key] for former in (was, now) for key in ids & former.keys()}

@@ -17,10 +17,8 @@ from kbcore.model.claims.change import (
     DOCUMENT,
     Change,
     Create,
-    EdgeRef,
     EntityRef,
     Ref,
-    RemoveEdge,
     Rename,
     creation_of,
     creation_words,
@@ -31,7 +29,6 @@ from kbcore.model.claims.subjects import (
     claimed_by,
     creations_of,
     entities_in,
-    refs_of,
 )
 from kbcore.model.redaction.changes import TakenOut
 from kbcore.view.claim_database import ClaimDatabase
@@ -382,16 +379,6 @@ class ClaimIndex:
         around.creations.update(row[0] for row in deleted)
         of_around = self.names_of(around)
         return Subjects(frozenset(self.names_of(entities) | of_around), frozenset(of_around), tuple(edges))
-
-    def ends_of_going(self, without: Iterable[Change], present: Iterable[Change]) -> frozenset[str]:
-        """Return the ends of edges that changes which are not present any more stated, or that others remove.
-
-        By all ids that they are known by.
-        """
-        refs = {ref for change in without for ref in refs_of(change) if isinstance(ref, EdgeRef)}
-        refs |= {claim.on for change in present for claim in change.claims if type(claim) is RemoveEdge}
-        ids = {one.id for ref in refs for one in entities_in(ref)}
-        return frozenset(self.names_of(Known(ids, set()))) if ids else frozenset()
 
     def names_of(self, known: Known) -> set[str]:
         """Return ids, and those that the entities which changes know by one of them have or had besides."""

@@ -358,3 +358,29 @@ def test_an_entity_of_a_client_keeps_a_former_id_that_a_document_states_as_its_o
     fresh = clone("fresh")
     assert former_ids(fresh.state().nodes["FACT-5"]) == ("FACT-1",)
     assert all_of(ann) == all_of(fresh)
+
+
+def test_a_document_that_has_another_id_uncovers_what_clients_stated_of_the_earlier_one(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    ann.add("REQ-1", owner="ann")
+    ann.sync(RENAMED)
+    path = "docs/requirements/REQ-9.md"
+    ann.sync({path: req("REQ-9", former_ids="[REQ-1]", owner="document")})
+    published(ann)
+    ann.sync({path: req("REQ-9", former_ids="[REQ-1]")})
+    published(ann)
+    assert ann.state().nodes["REQ-9"].fields["owner"] == "ann"
+    assert all_of(ann) == all_of(clone("fresh"))
+
+
+def test_an_edge_goes_back_to_an_id_that_another_document_states_as_its_own(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    ann.sync({"docs/requirements/a.md": req("REQ-7"), "docs/requirements/b.md": req("REQ-7")})
+    ann.link("FACT-1", "REQ-7")
+    ann.rename("REQ-7", "REQ-8")
+    assert ("relates_to", "FACT-1", "REQ-8", True) in edges(ann)
+    published(ann)
+    assert ("relates_to", "FACT-1", "REQ-7", True) in edges(ann)
+    assert all_of(ann) == all_of(clone("fresh"))

@@ -9,7 +9,7 @@ from kbcore.model.claims.change import DOCUMENT
 from kbcore.model.claims.derived import SETS
 from kbcore.model.claims.fold import ABSENT, DELETED, ID, ClaimedEdge, Entity, Field
 from kbcore.model.graph import CLIENT, FORMER_IDS, Link, Node, contested_note, former_ids, is_contested_note
-from kbcore.model.record import DropNode, Operation, PutNode, StateLink, WithdrawLink
+from kbcore.model.record import DropNode, Operation, PutNode, StateLink
 from kbcore.model.state import State
 from kbcore.model.values import is_same
 
@@ -45,14 +45,9 @@ class ClaimOperations:
         }
         return [PutNode(key, node.version, changed, unset)] if changed or unset else []
 
-    def edge(self, key: str, was: ClaimedEdge | None, now: ClaimedEdge | None) -> list[Operation]:
-        """Return the operations for one edge."""
+    def edge(self, key: str, was: ClaimedEdge | None, now: ClaimedEdge) -> list[Operation]:
+        """Return the operations for an edge that changes state."""
         link = self._state.links.get(key)
-        is_stated = link is not None and any(one.src == CLIENT for one in link.statements)
-        if now is None or not now.additions:
-            if link is None or not is_stated or was is None or not was.additions:
-                return []
-            return [WithdrawLink(link.type, link.from_id, link.to_id, link.version, link.kind)]
         wanted = _shown_of_clients(now.fields) | self._contested(now.fields)
         if link is None:
             return [StateLink(now.type, now.from_id, now.to_id, 0, now.kind, wanted | self._made_edge(now))]
@@ -63,6 +58,7 @@ class ClaimOperations:
             for name, value in wanted.items()
             if name not in link.owners and not (name in link.fields and is_same(link.fields[name], value))
         }
+        is_stated = any(one.src == CLIENT for one in link.statements)
         if is_stated and not changed and not unset:
             return []
         return [StateLink(now.type, now.from_id, now.to_id, link.version, now.kind, changed, unset)]
