@@ -192,10 +192,10 @@ class Filling:
         before = self._index.bodies(key for key, (one, *_) in bodies.items() if one.is_redacted or one.message_hash)
         fields = {key: fields_redacted(one, bodies[key][0]) for key, one in before.items()}
         self._add("redacted", [(key, field) for key, names in fields.items() for field in names])
+        held = {(op.id, op.file): op.is_committed for op in ops if op.file}
+        self._leave([one for one in held if self._has_others or one[0] in self._new], seq)
         self._insert([(change, *own.get(key, new)) for key, (change, *new) in bodies.items()])
         self._new.update(op.id for op in ops)
-        held = {(op.id, op.file): op.is_committed for op in ops if op.file}
-        self._leave(held, seq)
         self._add("held", [(*pair, seq, _NEVER, is_committed) for pair, is_committed in held.items()])
         self._forget_changes([op.id for op in ops])
 
