@@ -32,6 +32,7 @@ QUESTIONS = (
     "merge_changes",
     "check_against",
     "shared_commit",
+    "change_files",
     "kip_write",
     "prolog",
     "dml",

@@ -29,6 +29,8 @@ class Sizes(msgspec.Struct, frozen=True):
     """Changes of one entity, for its history."""
     shared: tuple[int, ...] = (1_000, 10_000)
     """Changes of clients that are merged, or compared with another branch."""
+    packed: tuple[int, ...] = (1_000, 10_000, 100_000)
+    """Changes of clients in packs; 3 % as many are in files of their own."""
     unshared: tuple[int, ...] = (1, 100)
     """Changes of clients that a commit takes along."""
     entities: tuple[int, ...] = (1_000, 10_000)
@@ -70,6 +72,7 @@ QUICK = Sizes(
     concepts=(200,),
     changes=(40,),
     shared=(20,),
+    packed=(100,),
     unshared=(1,),
     entities=(20,),
     asserts=(1, 10),
@@ -94,6 +97,7 @@ GUARD = Sizes(
     changes=(1_000,),
     concepts=(10_000,),
     shared=(1_000,),
+    packed=(1_000,),
     calls=150,
     rounds=9,
     long_rounds=5,

@@ -4,21 +4,28 @@
 ``change DIR COUNT`` one whose records all change the same entity, and ``say DIR COUNT`` one of so many entities of
 fifty words; ``branch DIR COUNT`` makes one of three records, whose branch ``topic`` has so many more. ``compact DIR``
 seals the records under a snapshot; ``grow DIR COUNT`` adds more, which the view has not seen; with
-``FIRST`` after that those from there on, of which none has to do with an earlier one.
+``FIRST`` after that those from there on, of which none has to do with an earlier one. ``share DIR COUNT`` adds files
+with so many changes to a repository that is there.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from benchmarks import generate
 from kbcore import git
 from kbcore.clock import SystemClock
+from kbcore.extract.changes import FOLDER
 from kbcore.maintenance import compacting
 from kbcore.model import record
+from kbcore.model.claims import change_file
+from kbcore.model.claims.change import Change
+from kbcore.share import sharing
+from kbcore.share.unshared import find_unshared
+from kbcore.share.worktree_changes import new_files
 from kbcore.storage import journal
 from kbcore.store import branches
 from kbcore.store.init import lay_out
@@ -30,6 +37,7 @@ from tests.support.repository.repos import git as run_git
 
 BRANCH = "main"
 TOPIC = "topic"
+PULLED = "pulled"
 
 
 class _Beginning:
@@ -100,6 +108,41 @@ def grow(root: Path, count: int, first: int = 0) -> None:
     _append(root, lambda seq: generate.records(count, first or seq, first or 1))
 
 
+def share(root: Path, count: int) -> None:
+    """Commit packs of ``count`` changes in a repository, and 3 % as many in files of their own.
+
+    Its branch ``pulled`` has one more commit, with 1 % as many in such files.
+    """
+    single, pulled = max(1, count * 3 // 100), max(1, count // 100)
+    source = root.with_name(f"{root.name}-source")
+    lay_out_at(source)
+    commit_files(source, {"README.md": "a project\n"})
+    grow(source, count + single + pulled)
+    workspace = workspace_of(source)
+    new = new_files(workspace, BRANCH)
+    changes = sharing.for_review(workspace, BRANCH, find_unshared(workspace, BRANCH, new=new), new)
+    files = [*change_file.packs(changes[:count]).items(), *_single(changes[count : count + single])]
+    _commit_change_files(root, files)
+    run_git(root, "switch", "--quiet", "--create", PULLED)
+    _commit_change_files(root, _single(changes[count + single :]))
+    run_git(root, "switch", "--quiet", "-")
+
+
+def _single(changes: Iterable[Change]) -> Iterator[tuple[str, bytes]]:
+    for one in changes:
+        content = change_file.encode([one])
+        yield change_file.path_of([one], content), content
+
+
+def _commit_change_files(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    for name, content in files:
+        path = root / FOLDER / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    run_git(root, "add", "--all")
+    run_git(root, "commit", "--quiet", "-m", "share")
+
+
 def lay_out_at(root: Path) -> None:
     """Make a repository with a KB that has no records."""
     make_repository(root, branch=BRANCH)
@@ -124,13 +167,15 @@ def compact(root: Path) -> None:
 
 
 def main(action: str, root: str, *counts: str) -> None:
-    """Do one of the seven."""
+    """Do one of the eight."""
     if action == "compact":
         compact(Path(root))
     else:
-        {"fill": fill, "change": change, "say": say, "remember": remember, "branch": branch, "grow": grow}[action](
-            Path(root), *map(int, counts)
-        )
+        actions: dict[str, Callable[..., None]] = {
+            "fill": fill, "change": change, "say": say, "remember": remember, "branch": branch, "grow": grow,
+            "share": share,
+        }  # fmt: skip
+        actions[action](Path(root), *map(int, counts))
 
 
 if __name__ == "__main__":
