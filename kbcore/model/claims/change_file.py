@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
@@ -102,6 +102,7 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     claims: tuple[Claim, ...] | None = None
 
 
+F = TypeVar("F", _Header, _Packed)
 _MEMBERS: Final = ("at", "actor", "tool", "session", "message", "salt", "message_hash")
 
 
@@ -281,7 +282,7 @@ def _changes(lines: Sequence[str]) -> Iterator[Change]:
     at = 0
     while at < len(lines):
         key, rest = _parts(lines, at)
-        header = _header(rest, at + 1)
+        header = _first_line(_decode_header, rest, "kb", at + 1)
         if header.claims < 0 or at + header.claims >= len(lines):
             raise _RefusedError(len(lines), "truncated", f"of {header.claims} claims of a change not all are there")
         claims, begin = [], lines[at][:_BEGIN_CHARS]
@@ -306,11 +307,7 @@ def _packed_changes(lines: Sequence[str]) -> Iterator[Change]:
     last: Change | None = None
     for at in range(len(lines)):
         key, text = _parts(lines, at)
-        _check_version(text, "pack", at + 1)
-        try:
-            packed = _decode_packed(text)
-        except (msgspec.DecodeError, RecursionError) as error:
-            _refuse_json(at + 1, error)
+        packed = _first_line(_decode_packed, text, "pack", at + 1)
         change = Change(id=key, claims=packed.claims or (), **_members_of(packed))
         _check_hashes(change, [at + 1] * (1 + len(change.claims)))
         _check_id(change, at + 1)
@@ -329,6 +326,18 @@ def _parts(lines: Sequence[str], at: int) -> tuple[str, str]:
     return found[1], f"{{{found[2]}}}"
 
 
+def _first_line(decode: Callable[[str], F], text: str, name: str, line: int) -> F:
+    """Return the first line of a change; refuse one of a newer format, which the member of this name says."""
+    try:
+        found = decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        _check_version(text, name, line)
+        _refuse_json(line, error)
+    if getattr(found, name) > FORMAT:
+        _check_version(text, name, line)
+    return found
+
+
 def _check_version(text: str, name: str, line: int) -> None:
     """Refuse what is of a newer format, by the member that says so."""
     try:
@@ -338,14 +347,6 @@ def _check_version(text: str, name: str, line: int) -> None:
     if isinstance(version, int) and version > FORMAT:
         message = f"the file was written by a newer KB, in format {version}; this one reads formats up to {FORMAT}"
         raise _RefusedError(line, "newer_format", message, _UPDATE)
-
-
-def _header(text: str, line: int) -> _Header:
-    _check_version(text, "kb", line)
-    try:
-        return _decode_header(text)
-    except (msgspec.DecodeError, RecursionError) as error:
-        _refuse_json(line, error)
 
 
 def _claim(text: str, line: int) -> Claim:

@@ -49,17 +49,17 @@ def claim_fault(claim: Claim, known: Ref | None = None) -> str:
     fault = "" if claim.on == known else _ref_fault(claim.on)
     if fault:
         return fault
-    if isinstance(claim, RedactedField):
-        return "" if _DIGEST.fullmatch(claim.hash) else "a redacted claim has no SHA-256 in hexadecimal digits"
-    if isinstance(claim, Rename):
-        return _id_fault(claim.now)
-    if isinstance(claim, AddMember | RemoveMember):
-        return _set_fault(claim)
-    if isinstance(claim, SetField | UnsetField):
+    if isinstance(claim, SetField | UnsetField):  # most are
         fault = _field_fault(claim.field, is_edge=isinstance(claim.on, EdgeRef))
         if fault or isinstance(claim, UnsetField) or claim.now is msgspec.UNSET:
             return fault
         return _value_fault(claim.field, claim.now)
+    if isinstance(claim, AddMember | RemoveMember):
+        return _set_fault(claim)
+    if isinstance(claim, RedactedField):
+        return "" if _DIGEST.fullmatch(claim.hash) else "a redacted claim has no SHA-256 in hexadecimal digits"
+    if isinstance(claim, Rename):
+        return _id_fault(claim.now)
     return ""
 
 
