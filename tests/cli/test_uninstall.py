@@ -136,6 +136,19 @@ def test_what_is_for_other_repositories_stays(kb, home, root, tmp_path):
     assert sorted(home.iterdir()) == []
 
 
+@pytest.mark.parametrize("option", [(), ("--delete-all",)])
+def test_the_notes_of_other_repositories_stay_where_a_repository_has_no_record(kb, home, root, tmp_path, option):
+    other = shutil.copytree(root, tmp_path / "other", symlinks=True)
+    for folder in (root, other):
+        assert kb("init", cwd=folder).status == 0
+    task = {"id": "T-1", "type": "task", "title": "Do", "status": "open"}
+    kb("apply", "-", stdin=json.dumps({"entities": [task]}), cwd=other)
+    notes = snapshot(home / ".local/state/kb")
+    ran = kb("uninstall", "--yes", *option, cwd=root)
+    assert (ran.status, "is used by other repositories" in ran.out) == (0, True)
+    assert snapshot(home / ".local/state/kb") == notes
+
+
 def test_stores_in_the_worktree_stay_unless_told(kb, home, root):
     write(home, {".config/kb/config.json": '{"store": "worktree"}'})
     before = snapshot(root, home)
