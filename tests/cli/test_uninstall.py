@@ -107,6 +107,19 @@ def test_journals_stay_unless_told_and_init_takes_them_up(kb, home, root):
     assert not (root / ".kb").exists()
 
 
+def test_init_after_an_uninstall_says_that_sharing_is_on(kb, home, root):
+    first = kb("init", "--share", "auto").out.splitlines()[-1]
+    git(root, "add", ".kb")
+    git(root, "commit", "-q", "-m", "KB")
+    assert first.startswith("Sharing: each `git commit` takes along")
+    assert kb("uninstall", "--yes").status == 0
+    git(root, "restore", ".kb")
+    for _ in range(2):
+        assert kb("init").out.splitlines()[-1] == first
+    assert "Sharing" in kb("init", "--share", "off").out.splitlines()[-1]
+    assert "Sharing" not in kb("init").out
+
+
 def test_settings_that_git_has_go_and_those_that_a_person_wrote_stay(kb, home, root):
     kb("init")
     commit_files(
