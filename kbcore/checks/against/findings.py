@@ -157,7 +157,8 @@ def _commits(workspace: Workspace, branch: str, ref: str) -> tuple[str, str, tup
         hint = f"Did you mean {in_quotes(near)}? " if near else ""
         raise FilesUnknown(
             f"{in_quotes(ref)} is no commit in this clone, so nothing was compared.",
-            hint=f"{hint}A branch of another repository must be fetched first: `git fetch origin main`.",
+            hint=f"{hint}`git branch -a` lists the branches that are here. Another one is here once it was fetched, as"
+            " by `git fetch origin main`.",
         )
     head = workspace.head()
     has_files = head.branch == branch and repo.has_worktree
