@@ -12,6 +12,22 @@ from tests.support.processes.cli import write
 from tests.support.repository.repos import git
 
 
+def test_one_former_id_that_both_sides_take_is_found_and_settled_on_one(kb, clones):
+    commit(clones.here, {path("b"): document("REQ-6", "Ours", status="draft", former_ids="[REQ-9]")})
+    commit(clones.there, {path("a"): document("REQ-5", "Theirs", status="draft", former_ids="[REQ-9]")})
+    clones.meet()
+    [one] = found(kb)
+    assert (one["rule"], one["id"], one["code"], one["values"]) == (
+        "against-id", "REQ-9", "former_twice", ["REQ-6", "REQ-5"],
+    )  # fmt: skip
+    assert (one["source"], one["line"]) == (path("b"), 5)
+    assert one["other"] == {"ref": MAIN, "source": path("a"), "line": 5}
+    assert "kb set REQ-6 former_ids-=REQ-9" in one["hint"]
+    kb("sync")
+    assert kb("set", "REQ-6", "former_ids-=REQ-9").status == 0
+    assert found(kb) == []
+
+
 def test_one_new_id_on_two_branches_is_found_and_a_rename_settles_it(kb, clones):
     commit(clones.here, {path("a"): document("REQ-3", "Ours")})
     commit(clones.there, {path("b"): document("REQ-3", "Theirs")})
