@@ -308,7 +308,7 @@ def _words(one: MergeConflict, ref: str) -> tuple[str, str]:
         return message, (
             f"Give this one another id: {kb('rename', key, fresh)}. Then take {key} out of its `former_ids`, so that "
             f"it names the other one: {kb('set', 'NEW', f'{FORMER_KEY}-={key}')}. What clients stated of {key} goes "
-            "with the id: state it again of the new one."
+            "with the id: take it away before, and state it of the new one afterwards."
         )
     if ours.id == key:
         message = f"{key} was made here{_titled(ours)}, and is a former id of {theirs.id} in {ref}{there}."
