@@ -97,10 +97,7 @@ def run(
         if is_taken or (found.documents.covered and f"{KB}/" in laid.created):
             _offer_baseline(session, laid)
         _show_next(session, laid, is_taken=is_taken)
-        if share is not None:
-            from kbcli.messages.shared import mode_line
-
-            session.output.say(mode_line(share))
+        _show_sharing(session, laid, share)
         if workflow:
             session.output.say(_WORKFLOW_LINES[workflow.action].format(workflow.path))
     return exits.status_of_hooks(results)
@@ -211,6 +208,15 @@ def _show_next(session: Session, laid: Laid, *, is_taken: bool) -> None:
         output.say(escape_controls(f"Next: `kb sync` reads the documents; {add} keeps the settings with the project."))
     elif is_new:
         output.say("Next: `kb sync` reads the documents of a worktree, run there; this repository is bare.")
+
+
+def _show_sharing(session: Session, laid: Laid, asked: str | None) -> None:
+    """Say what the mode of sharing does, where it was asked for or the settings turn it on."""
+    from kbcli.messages.shared import mode_line
+
+    mode = asked or laid.workspace.config.share.mode
+    if asked or mode != "off":
+        session.output.say(mode_line(mode))
 
 
 def _there(folder: Path) -> str:

@@ -13,10 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kbcli.terminal.output import Output
-    from kbcore.errors import NotFound
     from kbcore.maintenance.redaction import RedactAnswer
     from kbcore.maintenance.redaction_preview import FoundStore, Preview, Wanted
-    from kbcore.store.workspace import Workspace
 
 _STDIN: Final = "-"
 _MOST_CHARS: Final = 64 * 1024
@@ -59,20 +57,22 @@ def run(
     output, workspace = session.output, session.workspace
     branch = branches.choose(workspace, session.named_branch).branch
     text = _read() if target == _STDIN else target
+    if not text.strip():
+        raise InvalidQuery("An empty text names nothing to take out.", hint="Give an ID or a SEQ, or a secret with -.")
     is_pattern = regex or target == _STDIN
     with output.waiting("Looking at every record"):
         wanted = redaction_preview.meant(
             workspace, branch, text, is_pattern=is_pattern, is_regex=regex, fields=field or (), takes_names=names
         )
+    is_typed = wanted.kind == "pattern" and text == wanted.text and target != _STDIN
     if wanted.kind == "pattern" and field and field != [REDACTED]:
-        raise InvalidQuery(
-            f"--field needs an ID or a SEQ, and no record of {branch} has what was given as an id.",
-            hint="A pattern is taken out of all fields. What only files state yet has an id after `kb sync`.",
-        )
+        if wanted.may_be_id:
+            raise InvalidQuery(
+                f"--field needs an ID or a SEQ, and {branch} has no such id.", hint=redaction_preview.UNKNOWN_ID
+            )
+        raise InvalidQuery("--field needs an ID or a SEQ: a pattern is taken out of all fields.")
     if names and wanted.kind != "pattern":
         raise InvalidQuery("--names needs a PATTERN: what a name has to contain for its field to go.")
-    if wanted.kind == "pattern" and text == wanted.text and target != _STDIN:
-        output.warn("The pattern is in the history of the shell now. Use - to give it by standard input.")
     try:
         if not yes:
             with output.waiting("Looking at every store"):
@@ -80,35 +80,17 @@ def run(
             return _show_preview(output, found, wanted)
         with output.waiting("Redacting"):
             done = redaction.redact(workspace, branch, wanted, session.author)
-    except NotFound as error:
-        raise _unknown_field(workspace, branch, wanted) or error from None
-    if output.is_json:
-        output.document(done.as_json())
-    else:
-        _show_done(output, done)
+        if output.is_json:
+            output.document(done.as_json())
+        else:
+            _show_done(output, done, wanted)
+    except NotFound:
+        is_typed = is_typed and not wanted.may_be_id
+        raise
+    finally:
+        if is_typed:
+            output.warn("The pattern is in the history of the shell now. Use - to give it by standard input.")
     return exits.DONE if done.is_whole else exits.VIOLATIONS
-
-
-def _unknown_field(workspace: Workspace, branch: str, wanted: Wanted) -> NotFound | None:
-    """Return the error about fields that an entity does not have, where nothing holds values of them; None for none."""
-    from kbcore.errors import NotFound
-    from kbcore.secrets import masked
-    from kbcore.text.escaping import in_quotes
-    from kbcore.text.suggest import did_you_mean
-    from kbcore.text.wording import some_of
-
-    if wanted.kind != "entity" or not wanted.fields:
-        return None
-    nodes = workspace.store(branch).read(lambda view: view.nodes([wanted.text]))
-    known = [name for node in nodes for name in node.fields]
-    unknown = [name for name in wanted.fields if not {name, f"attributes.{name}"} & {*known}]
-    if not unknown:
-        return None
-    shown = some_of([in_quotes(name) for name in unknown], _SHOWN)
-    return NotFound(
-        f"Nothing in the stores of this clone holds values of {shown} of {wanted.text}.",
-        hint=masked(did_you_mean(unknown[0], known)),
-    )
 
 
 def _read() -> str:
@@ -129,22 +111,34 @@ def _read() -> str:
 
 def _show_preview(output: Output, found: Preview, wanted: Wanted) -> int:
     """Show what would be changed; without a person's consent nothing is."""
-    from kbcore.errors import InvalidQuery, NotFound
-    from kbcore.maintenance.redaction import SPLIT
+    from kbcli.invocation import exits
+    from kbcore.errors import InvalidQuery
+    from kbcore.maintenance.redaction_preview import missing
     from kbcore.text.escaping import escape_controls
 
-    if output.is_json and not found.is_empty:
+    error = missing(wanted, found.fields) if found.is_empty and not found.is_on_tips else None
+    if output.is_json and error is None:
         output.document({**found.as_json(), "applied": False})
-        return InvalidQuery.exit_status
+        return exits.DONE if found.is_empty else InvalidQuery.exit_status
     for store in found.stores:
         _show_store(output, store)
     for path in found.change_files:
         output.say(escape_controls(f"{path}: would be written again without it."))
     for sentence in found.elsewhere:
         output.warn(escape_controls(sentence))
+    if error:
+        raise error
     if found.is_empty:
-        raise NotFound(f"Nothing in the stores of this clone holds {wanted.words()}.", hint=SPLIT)
+        _say_nothing_left(output, wanted)
+        return exits.DONE
     raise InvalidQuery("A redaction cannot be undone: it needs --yes. Nothing was changed.", hint="Add --yes.")
+
+
+def _say_nothing_left(output: Output, wanted: Wanted) -> None:
+    from kbcore.text.escaping import escape_controls
+
+    where = "no store and no change file of this clone holds"
+    output.say(escape_controls(f"Nothing is left to redact: {where} {wanted.words()}."))
 
 
 def _show_store(output: Output, store: FoundStore) -> None:
@@ -177,10 +171,12 @@ def _records(seqs: Iterable[int]) -> str:
     return f"record {some_of([str(seq) for seq in seqs], _SHOWN)}"
 
 
-def _show_done(output: Output, done: RedactAnswer) -> None:
+def _show_done(output: Output, done: RedactAnswer, wanted: Wanted) -> None:
     from kbcore.text.escaping import escape_controls
     from kbcore.text.wording import pluralize
 
+    if done.is_empty:
+        _say_nothing_left(output, wanted)
     for one in done.stores:
         name = one.branch if one.place == "branch" else f"{one.branch} in the trash"
         if one.error:

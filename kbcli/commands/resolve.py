@@ -76,6 +76,10 @@ def run(
             f"{conflict.name} was deleted, although it was changed: {in_quotes(take)} decides nothing.",
             hint=f"{keep} keeps it, {kb('delete', conflict.id)} deletes it.",
         )
+    if not take.strip() or (take == _KEEP and field not in {DELETED, ID}):
+        what = f"{in_quotes(take)} takes no value of {in_quotes(field)} of {in_quotes(conflict.name)}"
+        why = "only what was deleted and an id are kept" if take.strip() else "it is empty"
+        raise InvalidQuery(f"{what}: {why}.", hint=_choices(conflict))
     said = message or f"resolve {field} of {conflict.name}"
     if field == ID and (new := _chosen_id(conflict, take)) != conflict.id:
         outcome, edits = rename(opened.target, conflict.id, new, message=said, dry_run=dry_run, expected_seq=seen[-1])
@@ -151,7 +155,21 @@ def _no_value(conflict: ContestedValue, number: int) -> InvalidQuery:
 
     what, of = ("id", "") if conflict.field == "id" else ("value", f"{in_quotes(conflict.field)} of ")
     message = f"There is no {what} {number} of {of}{in_quotes(conflict.name)}; there are {len(conflict.values)}."
-    return InvalidQuery(message, hint=f"`kb resolve {conflict.id}` lists them by number.")
+    return InvalidQuery(message, hint=_choices(conflict))
+
+
+def _choices(conflict: ContestedValue) -> str:
+    """Return what decides a conflict, as a hint."""
+    from kbcore.errors.remedies import EdgeWords
+    from kbcore.model.claims.fold import ID
+    from kbcore.view.contested import choices
+
+    edge = None
+    if conflict.edge is not None:
+        type_, kind, from_id, to_id = conflict.edge
+        edge = EdgeWords(type_, from_id, to_id, kind)
+    said = choices(conflict.id, conflict.field, conflict.values, edge)
+    return said if conflict.field == ID else f"{said} Any other text after --take is a value of its own."
 
 
 def _value(field: str, text: str) -> Any:

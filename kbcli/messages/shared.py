@@ -177,8 +177,8 @@ def added_lines(found: Shared, *, is_merge: bool) -> Iterator[str]:
         return
     them = "it" if len(added) == 1 else "them"
     yield (
-        f"{number} of {actors} {is_or_are(len(added))} in .kb/changes, and nothing else is staged: git commits {them}"
-        f" only with --allow-empty or --amend. To commit {them} alone, run `kb share`, then `git commit`."
+        f"{number} of {actors} {is_or_are(len(added))} in .kb/changes. With --allow-empty or --amend the commit takes"
+        f" {them} along. Else git makes none, as nothing else is staged: run `kb share`, then `git commit`."
     )
 
 

@@ -65,6 +65,8 @@ from kbcore.store.planning.plan_builder import check_stale
 from kbcore.store.proposing import proposing
 from kbcore.store.write_request import Planner, Request
 from kbcore.sync.active_extractors import wanted
+from kbcore.sync.entities import DUPLICATE
+from kbcore.sync.file_status import stale_sources
 from kbcore.sync.ids_elsewhere import in_use_elsewhere
 from kbcore.sync.locate import SYNC_FIRST, check_free, unrecorded, unrecorded_words
 from kbcore.text.escaping import in_quotes
@@ -197,6 +199,7 @@ def _renamed(target: WriteTarget, old: str, new: str, request: Request, expected
             raise
         if isinstance(found, Outcome):
             return SetResult(found)
+        _refuse_shared(target, found.node)
         former = (*(one for one in former_ids(found.node) if one != new), old)
         written = run_step(target, found, IdRename(old, new, former, expected_seq), request)
     if request.dry_run:  # the files are as they were
@@ -215,6 +218,27 @@ def _already(target: WriteTarget, view: View, old: str, new: str, request: Reque
     said = f"{in_quotes(old)} is called {in_quotes(new)} already: nothing was left to do."
     outcome = Outcome.unchanged_at(target.branch, view.recorded_seq, dry_run=request.dry_run)
     return msgspec.structs.replace(outcome, warnings=(said,))
+
+
+def _refuse_shared(target: WriteTarget, node: Node) -> None:
+    """Refuse to rename an entity whose id another file states too: that one has the id afterwards, and no other one.
+
+    Raises: ``IntegrityViolation``.
+    """
+
+    def on(view: View) -> list[str]:
+        found = [(one.path, note) for one in view.sources(stale_sources(view)) for note in one.problems]
+        return [f"{path}:{note.line}" for path, note in found if (note.code, note.id) == (DUPLICATE, node.id)]
+
+    others = target.read(on)
+    if others:
+        named = some_of(others, _MOST_LINES)
+        message = f"{in_quotes(node.id)} is the id in {named} too, which would have it after the rename."
+        hint = (
+            f"Give that one another id: change it there, and {kb('sync', lead='run')}. Where that one is to have this"
+            f" id, change it in {in_quotes(node.path)} instead, without `{FORMER_KEY}`."
+        )
+        raise IntegrityViolation(message, hint=hint)
 
 
 def _former_lines(

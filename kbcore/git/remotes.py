@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Final
 
 from kbcore.errors import GitUnusable, InvalidQuery
@@ -78,10 +79,12 @@ def push_commit(
 
 
 def _ask(repo: Repository, env: Mapping[str, str], words: Sequence[str], failed: str, hint: str) -> bytes:
-    """Return what git writes; what it complains of is in the error, without the command."""
+    """Return what git writes; what it complains of is in the error, without the command and its advice."""
     ended = run_plain(repo, env, words, timeout_s=_TIMEOUT_S, runs_hooks=False)
     if ended.returncode:
-        said = " ".join(ended.stderr.decode("utf-8", "backslashreplace").split())
+        # Advice is after an empty line. Each line before it is a message of its own.
+        lines = takewhile(str.strip, ended.stderr.decode("utf-8", "backslashreplace").strip().splitlines())
+        said = "; ".join(" ".join(line.split()) for line in lines)
         raise GitUnusable(f"{failed}: {said or 'git gave no reason'}", hint=hint)
     return ended.stdout
 

@@ -23,9 +23,12 @@ from kbcore.maintenance.redaction_preview import (
     ResolvedTarget,
     Wanted,
     documents_of,
+    missing,
+    names_in,
     refuse_kept,
     resolve,
     stores_of,
+    unknown_sentences,
 )
 from kbcore.model.claims.change import Change
 from kbcore.model.redaction.changes import TakenOut, taken_out, without_claims
@@ -45,10 +48,6 @@ BEGUN: Final = "redacting.json"
 """Is next to the stores until a redaction is finished; it says what could not be done, and not what is taken out."""
 _MOST_BYTES: Final = 64 * 1024
 _MOST_SENTENCES: Final = 20
-
-SPLIT: Final = (
-    "A secret that is spread over several values is not found as one: give each part, or name the record or the entity."
-)
 
 
 class RedactedStore(msgspec.Struct, frozen=True):
@@ -77,6 +76,11 @@ class RedactAnswer(msgspec.Struct, frozen=True):
     elsewhere: tuple[str, ...]
 
     @property
+    def is_empty(self) -> bool:
+        """True when nothing was left to take out, and nothing failed."""
+        return not (self.stores or self.change_files or self.failed)
+
+    @property
     def is_whole(self) -> bool:
         """True when nothing that KB can change was left."""
         return not self.failed and not any(one.error or one.left for one in self.stores)
@@ -84,7 +88,7 @@ class RedactAnswer(msgspec.Struct, frozen=True):
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
         shown: dict[str, Any] = msgspec.to_builtins(self)
-        return {**shown, "ok": self.is_whole}
+        return {**shown, "ok": self.is_whole, "applied": bool(self.change_files) or any(one.seq for one in self.stores)}
 
 
 class _Begun(msgspec.Struct, frozen=True, tag_field="kb", tag="redacting"):
@@ -98,7 +102,9 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
 
     A store that cannot be redacted is named in the answer, and the others are redacted all the same.
 
-    Raises: as ``preview``; ``LockTimeout`` for the repository; ``NotFound`` where nothing holds it.
+    Where all of it was taken out before, the answer is empty.
+
+    Raises: as ``preview``; ``LockTimeout`` for the repository; ``NotFound`` where nothing holds it or held it.
     """
     asked = resolve(workspace, branch, wanted)
     done, sources = list[RedactedStore](), set[str]()
@@ -106,7 +112,7 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
         fs, begun = workspace.machine.fs, workspace.folders.data_dir / BEGUN
         tips = redacted_tips.find_tips(workspace)
         decoded = redacted_files.Decoded()
-        asked, is_shared = _look_through(workspace, asked, decoded)
+        asked, is_shared, fields = _look_through(workspace, asked, decoded)
         taken = _taken_out(workspace, asked, tips.changes)
         copies = _clear_unfinished(workspace)
         note = _Begun(workspace.machine.clock.now())
@@ -132,11 +138,12 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
         else:
             files.remove_quietly(fs, begun)
     on_tips = tips.sentences(asked.target_in_files())
-    if not (done or shared.paths or shared.failed or on_tips):
-        hint = " ".join([SPLIT, *shared.left])
-        raise NotFound(f"Nothing in the stores of this clone holds {wanted.words()}.", hint=hint)
-    outside = redaction_elsewhere.places(workspace, asked.target_in_files(), sources, is_found=True)
-    elsewhere = (*left, *shared.left, *tips.failed, *on_tips, *outside)
+    is_found = bool(done or shared.paths or shared.failed or on_tips)
+    if not is_found and (refused := missing(wanted, fields)):
+        raise NotFound(refused.message, hint=" ".join([refused.hint, *shared.left]))
+    outside = redaction_elsewhere.places(workspace, asked.target_in_files(), sources, is_found=is_found)
+    unknown = unknown_sentences(wanted, fields) if done else ()
+    elsewhere = (*unknown, *left, *shared.left, *tips.failed, *on_tips, *outside)
     return RedactAnswer(tuple(done), shared.paths, shared.staged, shared.failed, elsewhere)
 
 
@@ -153,10 +160,11 @@ def unfinished(workspace: Workspace) -> tuple[str, tuple[str, ...]] | None:
 
 def _look_through(
     workspace: Workspace, asked: ResolvedTarget, decoded: redacted_files.Decoded
-) -> tuple[ResolvedTarget, bool]:
+) -> tuple[ResolvedTarget, bool, frozenset[str]]:
     """Look at all stores before anything is written.
 
-    Return what is asked with the entities that hold it, and whether changes of any store are known elsewhere.
+    Return what is asked with the entities that hold it, whether changes of any store are known elsewhere, and the
+    fields of what is named.
 
     Raises: ``InvalidQuery`` for a pattern that is part of a name in any store, or of what the id of a change is taken
     of.
@@ -174,7 +182,7 @@ def _look_through(
         holders |= found.redactor.holders
         surveys.append(found)
     is_shared = refuse_kept(workspace, surveys)
-    return msgspec.structs.replace(asked, holders=frozenset(holders)), is_shared
+    return msgspec.structs.replace(asked, holders=frozenset(holders)), is_shared, names_in(surveys)
 
 
 def _taken_out(workspace: Workspace, asked: ResolvedTarget, others: Iterable[Change]) -> dict[str, TakenOut]:

@@ -23,14 +23,25 @@ from kbcore.model.redaction.changes import without
 from kbcore.model.redaction.redactor import Redactor
 from kbcore.model.redaction.target import RedactionTarget, commands, names_of, pattern_of
 from kbcore.process import interrupting
+from kbcore.secrets import masked
 from kbcore.storage import head, layout, scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.store import backup_refs, branches
 from kbcore.store.branches.store_moves import in_trash
 from kbcore.store.workspace import Workspace
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean
+from kbcore.text.wording import some_of
 from kbcore.view import redacted_changes
 
+UNKNOWN_ID: Final = f"{shell('query')} lists the ids; what only files state yet has one after {shell('sync')}."
+_IN_SHELL: Final = "If it is a secret, it is in the history of the shell now: give it by standard input, with -."
+_TAKEN_OUT: Final = "Where it was taken out before, nothing is left to redact."
+_SPLIT: Final = (
+    "A secret that is spread over several values is not found as one: give each part, or name the record or the entity."
+)
+_SHOWN: Final = 20
 _CHANGE: Final = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}")
 
 
@@ -45,13 +56,20 @@ class Wanted(msgspec.Struct, frozen=True):
     fields: tuple[str, ...] = ()
     takes_names: bool = False
     """With a pattern: remove the fields whose names it is in."""
+    may_be_id: bool = False
+    """With a pattern: it was given where an id may be, and no entity and no change has it."""
 
     def words(self) -> str:
         """Return what is wanted, without the pattern."""
         if self.kind == "pattern":
-            return "a pattern"
+            return "the pattern"
         named = {"entity": self.text, "record": f"record {self.seq}", "change": f"the change {self.text}"}
-        return f"the values of {named[self.kind]}"
+        return f"{self._values()} of {named[self.kind]}"
+
+    def _values(self) -> str:
+        if not self.fields:
+            return "values"
+        return f"values of {some_of([in_quotes(name) for name in self.fields], _SHOWN)}"
 
 
 class FoundRecord(msgspec.Struct, frozen=True):
@@ -85,16 +103,20 @@ class Preview(msgspec.Struct, frozen=True):
     change_files: tuple[str, ...]
     elsewhere: tuple[str, ...]
     """Places that hold it and are not changed, or may hold it, a sentence each."""
+    fields: tuple[str, ...] = ()
+    """The fields of what is named by an id or a seq, also of those which lost their values before."""
+    is_on_tips: bool = False
+    """True where the last commit of a branch that is not checked out holds it."""
 
     @property
     def is_empty(self) -> bool:
-        """True when nothing holds it, as far as could be looked at."""
+        """True when nothing would be changed, as far as could be looked at."""
         return not self.stores and not self.change_files
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
+        """Return what would be changed, and what is not reached, as plain JSON values."""
         shown: dict[str, Any] = msgspec.to_builtins(self)
-        return shown
+        return {name: shown[name] for name in ("stores", "change_files", "elsewhere")}
 
 
 class CloneStore(msgspec.Struct, frozen=True):
@@ -194,7 +216,9 @@ def meant(
             raise NotFound(f"The change {text} has no field whose name was taken out, and which is left here.")
         exact = "|".join(rf"\A{re.escape(name)}\Z" for name in sorted(names))
         return Wanted("pattern", exact, is_regex=True, takes_names=True)
-    return Wanted(kind, text, fields=tuple(fields), takes_names=takes_names and kind == "pattern")
+    if kind == "pattern":
+        return Wanted(kind, text, fields=tuple(fields), takes_names=takes_names, may_be_id=True)
+    return Wanted(kind, text, fields=tuple(fields))
 
 
 @interrupting.maintenance()
@@ -225,7 +249,48 @@ def preview(workspace: Workspace, branch: str, wanted: Wanted) -> Preview:
     outside = redaction_elsewhere.places(
         workspace, asked.target_in_files(), sources, is_found=bool(found or shared.paths or on_tips)
     )
-    return Preview(tuple(found), shared.paths, (*shared.failed, *shared.left, *tips.failed, *on_tips, *outside))
+    fields = names_in(surveys)
+    unknown = unknown_sentences(wanted, fields) if found else ()
+    elsewhere = (*unknown, *shared.failed, *shared.left, *tips.failed, *on_tips, *outside)
+    return Preview(tuple(found), shared.paths, elsewhere, tuple(sorted(fields)), bool(on_tips))
+
+
+def names_in(surveys: Iterable[StoreSurvey]) -> frozenset[str]:
+    """Return the fields that stores have of what is named, also those which lost their values before."""
+    return frozenset().union(*(one.redactor.named for one in surveys))
+
+
+def unknown_sentences(wanted: Wanted, fields: Collection[str]) -> tuple[str, ...]:
+    """Return a sentence on the named fields that are none of these, where there are any."""
+    unknown = _unknown(wanted, fields)
+    if not unknown:
+        return ()
+    return (f"Nothing in the stores of this clone holds {msgspec.structs.replace(wanted, fields=unknown).words()}.",)
+
+
+def missing(wanted: Wanted, fields: Collection[str]) -> NotFound | None:
+    """Return the error about what nothing holds, and nothing ever held; None where it was taken out before.
+
+    ``fields`` are those that stores have of what is named. Of a pattern it is not known whether it was taken out.
+    """
+    message = f"Nothing in the stores and change files of this clone holds {wanted.words()}."
+    if wanted.may_be_id:
+        message = "No entity and no change has this id, and no store and no change file of this clone holds this text."
+        return NotFound(message, hint=f"{UNKNOWN_ID} {_IN_SHELL} {_TAKEN_OUT} {_SPLIT}")
+    if wanted.kind == "pattern":
+        return NotFound(message, hint=f"{_TAKEN_OUT} {_SPLIT}")
+    unknown = _unknown(wanted, fields)
+    if len(unknown) < len(wanted.fields) or (fields and not unknown):
+        return None
+    hint = masked(did_you_mean(unknown[0], fields)) if unknown else ""
+    return NotFound(message, hint=hint or (shell("show", wanted.seq, lead="Run") + "." if wanted.seq else ""))
+
+
+def _unknown(wanted: Wanted, fields: Collection[str]) -> tuple[str, ...]:
+    """Return the named fields that are none of these."""
+    known = {*fields}
+    one_field = (msgspec.structs.replace(wanted, fields=(name,)) for name in wanted.fields)
+    return tuple(one.fields[0] for one in one_field if known.isdisjoint(_names_of_fields(one)))
 
 
 def resolve(workspace: Workspace, branch: str, wanted: Wanted) -> ResolvedTarget:
@@ -247,7 +312,8 @@ def resolve(workspace: Workspace, branch: str, wanted: Wanted) -> ResolvedTarget
     if named is None:
         raise NotFound(
             f"There is no record {wanted.seq} in {branch}.",
-            hint=f"{shell('log')} lists the records. What a pruned record said can be taken out by a pattern or an id.",
+            hint=f"{shell('log')} lists the records. What a pruned record said can be taken out by a pattern or an id."
+            f" A number that is the secret is a pattern by standard input: {shell('redact', '-')}.",
         )
     return ResolvedTarget(wanted, named, redacted_store.changes_of(workspace.machine.fs, directory, of, wanted.seq))
 

@@ -190,7 +190,7 @@ def _of_user(workspace: Workspace, *, has_journals: bool, is_last: bool) -> tupl
     cache = workspace.folders.cache_dir
     if not cache.is_relative_to(workspace.folders.data_dir) and files.is_directory(fs, cache):
         found.append(cache)
-    root = own.parent.parent if own else None
+    root = workspace.place.root
     noted = [one for one in _listed(fs, root) for one in _listed(fs, one)]
     others = [one for one in noted if one != own]
     shared = [folder / _KB for name, below_home in _USER_FOLDERS if (folder := user_folder(env, name, below_home))]

@@ -203,7 +203,8 @@ class NotesFolder:
         self._fs = fs
         self._repository = repository
         state = user_folder(env, "XDG_STATE_HOME", ".local/state")
-        self._root = state / "kb" / "witness" if state else None
+        self.root = state / "kb" / "witness" if state else None
+        """The folder of the notes of all repositories of the user; None where there is no home."""
         self._name = hashlib.sha256(os.fsencode(repository.git_dir)).hexdigest()[:16]
         self.unavailable = "" if state else "The environment names no home folder."
         """The reason nothing can be noted, if known; "" while nothing is known to be wrong."""
@@ -214,7 +215,7 @@ class NotesFolder:
 
     def obstacle(self) -> str:
         """Return what keeps the branches from being noted, as far as that can be determined without writing."""
-        root = self._root
+        root = self.root
         if root is None:
             return "The environment names no home folder."
         if files.is_there(self._fs, root) and not is_private(self._fs, root):
@@ -230,11 +231,11 @@ class NotesFolder:
 
     def folder(self) -> Path | None:
         """Return the folder of this place, which may not exist; None where the repository has no id yet."""
-        repository_id = self._repository.read_id(self._repository.git_dir) if self._root else ""
-        if self._root is None or not repository_id:
+        repository_id = self._repository.read_id(self._repository.git_dir) if self.root else ""
+        if self.root is None or not repository_id:
             return None
         return self._folders.get(repository_id) or self._folders.setdefault(
-            repository_id, self._root / repository_id / self._name
+            repository_id, self.root / repository_id / self._name
         )
 
     def others(self) -> list[Path]:
@@ -320,14 +321,14 @@ class NotesFolder:
 
         For before a branch is locked: git is started for it.
         """
-        if self._root is None or self.folder() is not None:
+        if self.root is None or self.folder() is not None:
             return
         try:
-            make_private(self._fs, self._root)
+            make_private(self._fs, self.root)
             with self._repository_lock() as is_alone:
                 # Else another process is about to give it one.
                 if is_alone and self.folder() is None:
-                    self._identify(self._root)
+                    self._identify(self.root)
         except (OSError, KBError) as error:
             self.unavailable = str(error)
 
@@ -381,7 +382,7 @@ class NotesFolder:
         A place whose repository is there, or cannot be looked for, is never removed: neither is one that does not say
         where its repository is. ``now_ns`` is the time.
         """
-        root, own = self._root, self.folder()
+        root, own = self.root, self.folder()
         if root is None or not is_private(self._fs, root):
             return SweptNotes((), ())
         gone, problems = list[str](), list[str]()
@@ -479,15 +480,15 @@ class NotesFolder:
     def _made(self) -> Path | None:
         """Return the folder of this place, made if need be; None where the repository has no id."""
         own = self.folder()
-        if self._root is None or own is None or own == self._ready:
+        if self.root is None or own is None or own == self._ready:
             return own
         path = os.fsencode(self._repository.git_dir) + b"\0"
-        if files.is_there(self._fs, own) and is_private(self._fs, self._root):
+        if files.is_there(self._fs, own) and is_private(self._fs, self.root):
             if self._stated(own) + b"\0" != path:
                 self._write(own / _GIT_DIR, path)
             self._ready = own
             return own
-        make_private(self._fs, self._root)
+        make_private(self._fs, self.root)
         for one in (own.parent, own):
             if not files.is_there(self._fs, one):
                 with contextlib.suppress(FileExistsError):

@@ -134,6 +134,12 @@ def test_a_number_that_no_value_has_takes_the_value_that_it_is(kb, topic, wanted
     git(topic, "switch", "-q", "main")
     kb("set", "S-1", "title=9")
     kb("merge", "topic")
+    for take, why in (("keep", "only what was deleted and an id are kept"), ("", "it is empty"), (" ", "it is empty")):
+        wrong = kb("resolve", "S-1", "title", "--take", take)
+        assert (wrong.status, f"takes no value of 'title' of 'S-1': {why}." in wrong.err) == (2, True)
+        assert "hint: `kb resolve S-1 title --take 1` takes " in wrong.err
+        assert "`kb resolve S-1 title --take 2` takes " in wrong.err
+        assert "Any other text after --take is a value of its own." in wrong.err
     wrong = kb("resolve", "S-1", "title", "--take", "8")
     assert (wrong.status, "error: There is no value 8 of 'title' of 'S-1'; there are 2." in wrong.err) == (2, True)
     assert kb("resolve", "S-1", "title", "--take", wanted).status == 0

@@ -88,7 +88,10 @@ def test_what_cannot_be_reached_or_is_not_there_ends_with_a_status_of_its_own(kb
     assert "hint: Run `kb push` in a clone that has the changes" in missing.err
     wrong = kb("push", "elsewhere")
     assert wrong.status == 67
-    assert wrong.err.startswith("error: elsewhere could not be read: fatal: ")
+    assert wrong.err.startswith(
+        "error: elsewhere could not be read: fatal: 'elsewhere' does not appear to be a git repository; fatal: "
+    )
+    assert "Please make sure" not in wrong.err  # git's advice: the hint is ours
     assert "hint: `git remote -v` lists the remotes" in wrong.err
     git(cloned.parent / "up.git", "update-ref", "refs/kb/main", "main")
     damaged = kb("fetch")

@@ -153,7 +153,69 @@ def test_what_nothing_holds_is_not_found(kb, leaked):
     ran = kb("redact", "-", stdin="nowhere-to-be-found")
     assert ran.status == 64
     assert "Nothing in the stores" in ran.err
-    assert kb("redact", "99").status == 64
+    assert "Where it was taken out before, nothing is left to redact." in ran.err
+    ran = kb("redact", "99")
+    assert (ran.status, "`kb redact -`" in ran.err) == (64, True)
+
+
+@pytest.mark.parametrize("words", [(), ("--yes",)])
+def test_what_is_no_id_and_no_text_is_named_as_both_and_not_as_a_pattern(kb, leaked, words):
+    ran = kb("redact", "REQ-77", *words)
+    assert ran.status == 64
+    assert "No entity and no change has this id" in ran.err
+    assert "`kb query` lists the ids" in ran.err
+    assert "pattern" not in ran.err
+    ran = kb("redact", "REQ-77", "--field", "title", *words)
+    assert (ran.status, "main has no such id" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n"])
+def test_an_empty_text_is_refused_without_a_word_on_the_shell(kb, leaked, text):
+    for words, stdin in ((text, ""), ("-", text)):
+        ran = kb("redact", words, stdin=stdin)
+        assert (ran.status, "An empty text names nothing" in ran.err, "shell" in ran.err) == (2, True, False)
+
+
+TARGETS = [("REQ-7",), ("REQ-7", "--field", "title"), ("2",), ("2", "--field", "message"), ("2", "--field", "title")]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_nothing_is_left_to_redact_the_second_time_and_that_is_said(kb, leaked, target):
+    assert kb("redact", *target, "--yes", "--json").json["applied"] is True
+    records = len(kb("log", "--json").json["records"])
+    for words in ((), ("--yes",)):
+        ran = kb("redact", *target, *words)
+        assert (ran.status, ran.err) == (0, "")
+        assert ran.out.startswith(
+            "Nothing is left to redact: no store and no change file of this clone holds values of"
+        )
+        ran = kb("redact", *target, *words, "--json")
+        assert (ran.status, ran.json["applied"], ran.json["stores"]) == (0, False, [])
+    assert len(kb("log", "--json").json["records"]) == records
+
+
+@pytest.mark.parametrize("target", [("-",), ("2",), (SECRET,)])
+def test_what_the_last_commit_of_another_branch_holds_is_named_the_second_time_too(kb, synced, target):
+    leak(synced, kb)
+    shared_and_synced(kb, synced)
+    git(synced, "branch", "other")
+    assert kb("redact", *target, "--yes", stdin=SECRET).status == 0
+    for words in ((), ("--yes",)):
+        ran = kb("redact", *target, *words, stdin=SECRET)
+        assert (ran.status, "The last commit of other" in ran.err) == (0, True)
+        assert "Nothing is left to redact" in ran.out
+        ran = kb("redact", *target, *words, "--json", stdin=SECRET)
+        assert (ran.status, ran.json["applied"]) == (0, False)
+
+
+@pytest.mark.parametrize("words", [(), ("--yes",)])
+def test_a_field_that_a_record_does_not_have_is_named_with_those_that_it_has(kb, leaked, words):
+    ran = kb("redact", "2", "--field", "ttle", *words)
+    assert ran.status == 64
+    assert "holds values of 'ttle' of record 2" in ran.err
+    assert "Did you mean 'title'?" in ran.err
+    ran = kb("redact", "2", "--field", "title", "--field", "ttle", *words)
+    assert "Nothing in the stores of this clone holds values of 'ttle' of record 2." in ran.err
 
 
 @pytest.mark.parametrize("given", ["x", "status"])
@@ -501,6 +563,6 @@ def test_a_field_that_an_entity_does_not_have_is_named_with_the_nearest_one(kb, 
     kb("set", "REQ-1", "note=a secret")
     ran = kb("redact", "REQ-1", "--field", "attributes.nto", *words)
     assert ran.status == 64
-    assert "Nothing in the stores of this clone holds values of 'attributes.nto' of REQ-1." in ran.err
+    assert "Nothing in the stores and change files of this clone holds values of 'attributes.nto' of REQ-1." in ran.err
     assert "Did you mean 'attributes.note'?" in ran.err
     assert kb("redact", "REQ-1", "--field", "attributes.note", *words).status == (0 if words else 2)

@@ -134,8 +134,8 @@ def test_a_commit_with_nothing_to_share_says_nothing(kb, auto, hooked):
 
 
 ALONE = (
-    "kb: 1 change of tester is in .kb/changes, and nothing else is staged: git commits it only with --allow-empty or"
-    " --amend. To commit it alone, run `kb share`, then `git commit`.\n"
+    "kb: 1 change of tester is in .kb/changes. With --allow-empty or --amend the commit takes it along. Else git makes"
+    " none, as nothing else is staged: run `kb share`, then `git commit`.\n"
 )
 
 

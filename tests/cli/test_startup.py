@@ -11,7 +11,7 @@ import pytest
 
 from kbcore.store.pool import Machine
 from tests.support.disk.faultfs import NoSyncFs
-from tests.support.processes.cli import environment, run_kb, write
+from tests.support.processes.cli import environment, program, run_kb, write
 from tests.support.repository.clocks import PatientClock
 from tests.support.repository.project import Project, req
 
@@ -77,6 +77,17 @@ def imported_by(words: list[str], cwd: Path) -> set[str]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_imports_only_what_it_needs(synced: Path, command: str) -> None:
     assert imported_by(shlex.split(command), synced) == COMMANDS[command]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [*(one for one, names in COMMANDS.items() if "duckdb" in names and "hook" not in one), "set TEST-1 owner=ann"],
+)
+def test_a_program_that_opened_duckdb_writes_nothing_to_standard_error_at_its_end(synced: Path, command: str) -> None:
+    # A forked process, and one in which Python ends otherwise, would not show what the binding reports of its objects.
+    words = [*program(), *shlex.split(command)]
+    done = subprocess.run(words, cwd=synced, env=environment(), capture_output=True, check=True)
+    assert done.stderr.decode() == ""
 
 
 def test_no_collection_of_cycles_walks_what_the_imports_of_a_query_made(synced: Path) -> None:

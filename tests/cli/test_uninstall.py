@@ -107,6 +107,19 @@ def test_journals_stay_unless_told_and_init_takes_them_up(kb, home, root):
     assert not (root / ".kb").exists()
 
 
+def test_init_after_an_uninstall_says_that_sharing_is_on(kb, home, root):
+    first = kb("init", "--share", "auto").out.splitlines()[-1]
+    git(root, "add", ".kb")
+    git(root, "commit", "-q", "-m", "KB")
+    assert first.startswith("Sharing: each `git commit` takes along")
+    assert kb("uninstall", "--yes").status == 0
+    git(root, "restore", ".kb")
+    for _ in range(2):
+        assert kb("init").out.splitlines()[-1] == first
+    assert "Sharing" in kb("init", "--share", "off").out.splitlines()[-1]
+    assert "Sharing" not in kb("init").out
+
+
 def test_settings_that_git_has_go_and_those_that_a_person_wrote_stay(kb, home, root):
     kb("init")
     commit_files(
@@ -134,6 +147,19 @@ def test_what_is_for_other_repositories_stays(kb, home, root, tmp_path):
     assert kb("agents", "check", "claude-code", "--scope", "user", cwd=other).status == 0
     kb("uninstall", "--delete-all", "--yes", cwd=other)
     assert sorted(home.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", [(), ("--delete-all",)])
+def test_the_notes_of_other_repositories_stay_where_a_repository_has_no_record(kb, home, root, tmp_path, option):
+    other = shutil.copytree(root, tmp_path / "other", symlinks=True)
+    for folder in (root, other):
+        assert kb("init", cwd=folder).status == 0
+    task = {"id": "T-1", "type": "task", "title": "Do", "status": "open"}
+    kb("apply", "-", stdin=json.dumps({"entities": [task]}), cwd=other)
+    notes = snapshot(home / ".local/state/kb")
+    ran = kb("uninstall", "--yes", *option, cwd=root)
+    assert (ran.status, "is used by other repositories" in ran.out) == (0, True)
+    assert snapshot(home / ".local/state/kb") == notes
 
 
 def test_stores_in_the_worktree_stay_unless_told(kb, home, root):

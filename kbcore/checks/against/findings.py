@@ -22,6 +22,7 @@ from kbcore.checks.against.sides import Unread, read_states, states_of
 from kbcore.checks.against.three_way import (
     ABSENT,
     FORMER,
+    FORMER_TWICE,
     MADE_TWICE,
     RENAMED_TWICE,
     ConflictSide,
@@ -157,7 +158,8 @@ def _commits(workspace: Workspace, branch: str, ref: str) -> tuple[str, str, tup
         hint = f"Did you mean {in_quotes(near)}? " if near else ""
         raise FilesUnknown(
             f"{in_quotes(ref)} is no commit in this clone, so nothing was compared.",
-            hint=f"{hint}A branch of another repository must be fetched first: `git fetch origin main`.",
+            hint=f"{hint}`git branch -a` lists the branches that are here. Another one is here once it was fetched, as"
+            " by `git fetch origin main`.",
         )
     head = workspace.head()
     has_files = head.branch == branch and repo.has_worktree
@@ -293,19 +295,26 @@ def _words(one: MergeConflict, ref: str) -> tuple[str, str]:
     if one.code == RENAMED_TWICE:
         message = f"{key} was renamed to {ours.id} here{here} and to {theirs.id} in {ref}{there}."
         return message, f"Agree on one id: {kb('rename', ours.id, theirs.id)} takes the other one."
+    taken_out = kb("set", ours.id, f"{FORMER_KEY}-={key}")
+    if one.code == FORMER_TWICE:
+        message = f"{key} is a former id of {ours.id} here{here}, and of {theirs.id} in {ref}{there}."
+        return (
+            message,
+            f"Take it out of one of the two, here with {taken_out}: only one document has it after the merge.",
+        )
     fresh = f"{series_of(key)}{NUMBER_MARK}"
     if one.code != FORMER:
         message = f"{key} was made here{_titled(ours)}, and in {ref}{_titled(theirs)}."
         return message, (
             f"Give this one another id: {kb('rename', key, fresh)}. Then take {key} out of its `former_ids`, so that "
             f"it names the other one: {kb('set', 'NEW', f'{FORMER_KEY}-={key}')}. What clients stated of {key} goes "
-            "with the id: state it again of the new one."
+            "with the id: take it away before, and state it of the new one afterwards."
         )
     if ours.id == key:
         message = f"{key} was made here{_titled(ours)}, and is a former id of {theirs.id} in {ref}{there}."
         return message, f"Give this one another id: {kb('rename', key, fresh)}."
     message = f"{key} is a former id of {ours.id} here{here}, and was made in {ref}{_titled(theirs)}."
-    return message, f"Take it out, so that it names the other one: {kb('set', ours.id, f'{FORMER_KEY}-={key}')}."
+    return message, f"Take it out, so that it names the other one: {taken_out}."
 
 
 def _words_of_field(one: MergeConflict, ref: str) -> tuple[str, str]:

@@ -21,6 +21,7 @@ Kind = Literal["id", "field", "edge"]
 
 MADE_TWICE: Final = "made_twice"
 FORMER: Final = "former_id"
+FORMER_TWICE: Final = "former_twice"
 RENAMED_TWICE: Final = "renamed_twice"
 CHANGED_TWICE: Final = "changed_twice"
 DELETED: Final = "deleted"
@@ -139,9 +140,12 @@ class _Before:
         self.edges: set[EdgeOfState] = set()
         self.former: set[str] = set()
         """Ids that an entity had before: to give one up and to use it for something else is one change."""
+        self.held: set[tuple[str, str]] = set()
+        """Each of them with the entity."""
         for base in bases:
             holders = _holders(base)
             self.former |= holders.keys()
+            self.held |= holders.items()
             self.edges |= {_with_ends(edge, partial(_called, holders)) for edge in base.edges}
 
     def fields_of(self, key: str) -> list[dict[str, Any]]:
@@ -192,6 +196,7 @@ def _new_ids(before: _Before, ours: _Now, theirs: _Now) -> Iterator[MergeConflic
             yield MergeConflict("id", MADE_TWICE, key, "", _side(one, _title(one)), _side(other, _title(other)))
     yield from _former(before, ours, theirs)
     yield from (conflict.mirrored() for conflict in _former(before, theirs, ours))
+    yield from _former_twice(before, ours, theirs)
 
 
 def _former(before: _Before, one: _Now, other: _Now) -> Iterator[MergeConflict]:
@@ -202,11 +207,17 @@ def _former(before: _Before, one: _Now, other: _Now) -> Iterator[MergeConflict]:
             continue
         origin = one.origins.get(former)
         if origin is None or origin != other.origins.get(holder):
-            there = other.facts.entities[holder]
-            place = there.place_of(FORMER_IDS)
-            yield MergeConflict(
-                "id", FORMER, former, "", _side(stated, _title(stated)), ConflictSide(holder, holder, place)
-            )
+            yield MergeConflict("id", FORMER, former, "", _side(stated, _title(stated)), _holding(other, holder))
+
+
+def _former_twice(before: _Before, ours: _Now, theirs: _Now) -> Iterator[MergeConflict]:
+    """Yield ids that each side has newly among the former ids of an entity, and not of the same one."""
+    for former in sorted(ours.holders.keys() & theirs.holders.keys()):
+        one, other = ours.holders[former], theirs.holders[former]
+        origin, its_origin = ours.origins.get(one, ""), theirs.origins.get(other, "")
+        is_one = one == other or (origin == its_origin != "")
+        if not is_one and before.held.isdisjoint([(former, origin), (former, its_origin)]):
+            yield MergeConflict("id", FORMER_TWICE, former, "", _holding(ours, one), _holding(theirs, other))
 
 
 def _fields(before: _Before, ours: _Now, theirs: _Now) -> Iterator[MergeConflict]:
@@ -289,6 +300,11 @@ def _title(stated: EntityOfState) -> Any:
 
 def _side(stated: EntityOfState, value: Any, field: str = _ID) -> ConflictSide:
     return ConflictSide(stated.entity.id, value, stated.place_of(field))
+
+
+def _holding(side: _Now, key: str) -> ConflictSide:
+    """Return an entity that has an id among its former ones, at their place."""
+    return ConflictSide(key, key, side.facts.entities[key].place_of(FORMER_IDS))
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -18,6 +18,7 @@ from kbcore.errors.remedies import kb
 from kbcore.ids import link_id
 from kbcore.model import canonical, record
 from kbcore.model.claims.change import (
+    MESSAGE,
     NO_TEXT,
     REDACTED,
     AddMember,
@@ -34,7 +35,7 @@ from kbcore.model.claims.fold import ID
 from kbcore.model.graph import FORMER_IDS, contested_note, is_contested_note
 from kbcore.model.record import EPOCH, IMPORT, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN
 from kbcore.model.redaction.changes import is_taken, without_claims
-from kbcore.model.redaction.target import CLAUSE, NAME, RedactionTarget, names_of
+from kbcore.model.redaction.target import CLAUSE, NAME, RedactionTarget, may_go, names_of
 from kbcore.model.redaction.texts import RedactedTexts, is_hashed_name, texts_of
 
 _RESERVED: Final = frozenset({SYNC, IMPORT, REPAIR, EPOCH, SALVAGE, UNPROVEN, REDACTION})
@@ -86,6 +87,8 @@ class Redactor:
         """The files that were read."""
         self.former: dict[str, set[str]] = {}
         """The former ids of each entity."""
+        self.named: set[str] = set()
+        """The fields of the entities, records or changes that are to lose values, also of those which lost theirs."""
         self.removed: set[str] = set()
         """The texts of values that were taken out as a whole."""
         self.changed: set[int] = set()
@@ -185,6 +188,8 @@ class Redactor:
 
     def _frame(self, said: Json) -> None:
         is_whole = self._seq in self._target.seqs and self._target.takes_message
+        if self._seq in self._target.seqs and said.get("message"):
+            self.named.add(MESSAGE)
         if said["source"] not in _RESERVED:
             self._text(said, "source", "")
         for name in ("actor", "tool", "session", "repair"):
@@ -295,6 +300,8 @@ class Redactor:
         self._leave(op, path)
         if op.get("change"):
             change = without_claims(msgspec.convert(op["change"], Change), self._target)
+            if change.id in self._target.changes:
+                self.named.update(one.field for one in change.claims if hasattr(one, "field") and may_go("", one.field))
             self._refuse_kept(change)
             self._note_change(op, change, path)
 
@@ -408,6 +415,8 @@ class Redactor:
         came: Sequence[Any] = self._came.get((_key_of(element), name), ()) if self._came else ()
         if "created_seq" in element and (target.seqs or target.changes):
             came = self._values.get((own, name), ())
+        if (is_named or came) and may_go(own, name):
+            self.named.add(name)
         if target.is_meant(own, name) and (is_named or value in came):
             self._note_removed(own, name, value, texts_of(value))
             return redacted_value(name)

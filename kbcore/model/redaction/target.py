@@ -50,9 +50,14 @@ class RedactionTarget(msgspec.Struct, frozen=True):
 
     def is_meant(self, key: str, field: str) -> bool:
         """Tell whether the value of a field goes where an entity, a record or a change is to lose its values."""
-        if field in NO_TEXT or (field in _NUMBERS_OF_CLAUSES and key.startswith(CLAUSE)):
+        if not may_go(key, field):
             return False
         return field in self.fields if self.fields else field not in _KEPT
+
+
+def may_go(key: str, field: str) -> bool:
+    """Tell whether the value of a field can be taken out of an element, by the name of the field at least."""
+    return field not in NO_TEXT and not (field in _NUMBERS_OF_CLAUSES and key.startswith(CLAUSE))
 
 
 def pattern_of(text: str, *, is_regex: bool = False) -> re.Pattern[str]:

@@ -12,6 +12,56 @@ from tests.support.processes.cli import write
 from tests.support.repository.repos import git
 
 
+def test_what_clients_stated_of_an_id_made_twice_stays_where_it_belongs_by_the_remedy(kb, clones):
+    def state(key, note):
+        assert kb("apply", "-", stdin=json.dumps({"entities": [{"id": key, "attributes": {"note": note}}]})).status == 0
+        assert kb("unlink" if note is None else "link", key, "depends_on", "REQ-1").status == 0
+
+    def share(message):
+        kb("share")
+        commit(clones.here, {}, message)
+
+    kb("config", "set", "share.mode", "ask")
+    commit(clones.here, {path("a"): document("REQ-3", "Ours")})
+    kb("sync")
+    state("REQ-3", "of ours")
+    share("State something of ours")
+    commit(clones.there, {path("b"): document("REQ-3", "Theirs")})
+    clones.meet()
+    [one] = found(kb)
+    assert "take it away before, and state it of the new one afterwards" in one["hint"]
+    state("REQ-3", None)
+    assert kb("rename", "REQ-3", "REQ-4").status == 0
+    assert kb("set", "REQ-4", "former_ids-=REQ-3").status == 0
+    state("REQ-4", "of ours")
+    share("Give ours another id")
+    assert found(kb) == []
+    git(clones.here, "merge", "-q", MAIN)
+    fresh = clones.here.parent / "fresh"
+    git(clones.here.parent, "clone", "-q", clones.here, fresh)
+    for root in (clones.here, fresh):
+        assert kb("sync", "--strict", cwd=root).status == 0
+        shown = {key: kb("show", key, "--json", cwd=root).json for key in ("REQ-3", "REQ-4")}
+        assert [one["entity"].get("attributes", {}).get("note") for one in shown.values()] == [None, "of ours"]
+        assert [len(one["edges"]) for one in shown.values()] == [0, 1]
+
+
+def test_one_former_id_that_both_sides_take_is_found_and_settled_on_one(kb, clones):
+    commit(clones.here, {path("b"): document("REQ-6", "Ours", status="draft", former_ids="[REQ-9]")})
+    commit(clones.there, {path("a"): document("REQ-5", "Theirs", status="draft", former_ids="[REQ-9]")})
+    clones.meet()
+    [one] = found(kb)
+    assert (one["rule"], one["id"], one["code"], one["values"]) == (
+        "against-id", "REQ-9", "former_twice", ["REQ-6", "REQ-5"],
+    )  # fmt: skip
+    assert (one["source"], one["line"]) == (path("b"), 5)
+    assert one["other"] == {"ref": MAIN, "source": path("a"), "line": 5}
+    assert "kb set REQ-6 former_ids-=REQ-9" in one["hint"]
+    kb("sync")
+    assert kb("set", "REQ-6", "former_ids-=REQ-9").status == 0
+    assert found(kb) == []
+
+
 def test_one_new_id_on_two_branches_is_found_and_a_rename_settles_it(kb, clones):
     commit(clones.here, {path("a"): document("REQ-3", "Ours")})
     commit(clones.there, {path("b"): document("REQ-3", "Theirs")})

@@ -36,6 +36,7 @@ def test_without_a_common_ancestor_or_a_revision_nothing_is_green(kb, clones):
     for ref in ("nowhere", "", "--all"):
         ran = kb("check", f"--against={ref}", "--json")
         assert (ran.status, ran.error["code"]) == (29, "files_unknown"), ref
+        assert "`git branch -a` lists the branches that are here." in ran.error["hint"]
     git(clones.here, "switch", "-q", "--orphan", "alone")
     commit(clones.here, {path("1"): document("REQ-1", "Alone")})
     ran = kb("check", "--against", MAIN)

@@ -52,6 +52,21 @@ from tests.support.repository.project import Project
 from tests.support.repository.repos import git
 
 
+def test_an_id_that_another_file_states_too_is_refused_with_that_file(filled: Project) -> None:
+    filled.sync({"docs/requirements/other.md": LOGIN})
+    before = texts(filled)
+    for dry_run in (True, False):
+        with pytest.raises(
+            IntegrityViolation, match=r"'REQ-1' is the id in docs/requirements/other.md:2 too"
+        ) as refused:
+            renamed(filled, dry_run=dry_run)
+        assert "Give that one another id" in refused.value.hint
+    assert texts(filled) == before
+    filled.sync({"docs/requirements/other.md": LOGIN.replace("REQ-1", "REQ-8")})
+    assert renamed(filled).outcome.seq == filled.seq()
+    assert filled.sync().problems == ()
+
+
 def test_files_and_records_name_the_new_id_in_one_record_and_nothing_else_changes(filled: Project) -> None:
     nodes, links = facts(filled)
     written = renamed(filled)

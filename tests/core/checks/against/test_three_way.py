@@ -168,6 +168,26 @@ BASE = facts(entity("R-1", title="a", status="x"), entity("R-2", title="b"))
             id="renamed to an id that the other side made",
         ),
         pytest.param(
+            facts(*BASE.entities.items(), entity("R-3", title="one", attributes__former_ids=["R-9"])),
+            facts(*BASE.entities.items(), entity("R-4", title="two", attributes__former_ids=["R-9"])),
+            [("id", "former_twice", "R-9", "")],
+            id="one former id of two new entities",
+        ),
+        pytest.param(
+            facts(entity("R-1", title="a", status="x", attributes__former_ids=["R-9"]), entity("R-2", title="b")),
+            facts(entity("R-1", title="a", status="x"), entity("R-2", title="b", attributes__former_ids=["R-9"])),
+            [("id", "former_twice", "R-9", "")],
+            id="one former id of two entities that were there",
+        ),
+        pytest.param(
+            facts(entity("R-1", title="a", status="x", attributes__former_ids=["R-9"]), entity("R-2", title="b")),
+            facts(
+                entity("R-3", title="a", status="x", attributes__former_ids=["R-1", "R-9"]), entity("R-2", title="b")
+            ),
+            [],
+            id="one former id of one entity that one side renamed",
+        ),
+        pytest.param(
             facts(*BASE.entities.items(), edges=[EdgeOfState("depends_on", "", "R-2", "R-1")]),
             facts(entity("R-2", title="b")),
             [("edge", "deleted", "R-1", "")],
@@ -191,6 +211,13 @@ def test_what_both_sides_decide_is_a_conflict_seen_from_either(ours, theirs, exp
     found = conflicts([BASE], ours, theirs)
     assert said(found) == expected
     assert [one.mirrored() for one in conflicts([BASE], theirs, ours)] == found
+
+
+def test_a_former_id_that_one_side_gives_to_another_entity_is_no_conflict():
+    base = facts(entity("R-1", title="a", attributes__former_ids=["R-9"]), entity("R-2", title="b"))
+    ours = facts(entity("R-1", title="a"), entity("R-2", title="b", attributes__former_ids=["R-9"]))
+    theirs = facts(entity("R-1", title="c", attributes__former_ids=["R-9"]), entity("R-2", title="b"))
+    assert conflicts([base], ours, theirs) == conflicts([base], theirs, ours) == []
 
 
 def test_an_edge_that_was_there_before_is_no_conflict():
