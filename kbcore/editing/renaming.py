@@ -199,7 +199,7 @@ def _renamed(target: WriteTarget, old: str, new: str, request: Request, expected
             raise
         if isinstance(found, Outcome):
             return SetResult(found)
-        _refuse_shared(target, found.node)
+        _refuse_id_of_two_files(target, found.node)
         former = (*(one for one in former_ids(found.node) if one != new), old)
         written = run_step(target, found, IdRename(old, new, former, expected_seq), request)
     if request.dry_run:  # the files are as they were
@@ -220,7 +220,7 @@ def _already(target: WriteTarget, view: View, old: str, new: str, request: Reque
     return msgspec.structs.replace(outcome, warnings=(said,))
 
 
-def _refuse_shared(target: WriteTarget, node: Node) -> None:
+def _refuse_id_of_two_files(target: WriteTarget, node: Node) -> None:
     """Refuse to rename an entity whose id another file states too: that one has the id afterwards, and no other one.
 
     Raises: ``IntegrityViolation``.
