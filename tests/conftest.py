@@ -248,6 +248,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     os.environ["HOME"] = f"{HOME}/{os.getpid()}-{name}"
 
 
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Free the frames of an error that is a parameter: it lives as long as the run, and would keep views open.
+
+    DuckDB reports each connection that is open at the end of a process.
+    """
+    for value in _parameters(item).values():
+        if isinstance(value, BaseException):
+            value.__traceback__ = value.__context__ = None
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Return more workers for ``-n auto`` than there are cores: a quarter of the time, a test waits for something."""
