@@ -28,7 +28,7 @@ from kbcore.storage.head import Head
 from kbcore.store.history.moment import read_head
 from kbcore.store.workspace import Workspace
 from kbcore.sync import noop_cache
-from kbcore.sync.active_extractors import as_defined, wanted
+from kbcore.sync.active_extractors import as_defined, extractors_of
 from kbcore.sync.checkout import settled
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps
@@ -407,7 +407,7 @@ class WorktreeFiles:
         seen, basis = self._seen, view.basis
         if seen is None or not seen.is_all_recorded or seen.settings != settings:
             return None
-        marks = tuple(want.mark for want in as_defined(wanted(workspace), view))
+        marks = tuple(want.mark for want in as_defined(extractors_of(workspace), view))
         if self._to_look_at(view, settings, marks) != set():
             return None
         return msgspec.structs.replace(seen, seq=basis.seq, sum=basis.sum)
