@@ -29,7 +29,7 @@ from kbcore.store import branches
 from kbcore.store.workspace import Workspace
 from kbcore.sync.active_extractors import extractors_of
 from kbcore.sync.scan import FoundFile, ScanState, content_of, read_facts, scan
-from kbcore.sync.stamps import path_of, read_stamps, write_cached
+from kbcore.sync.stamps import read_stamps, stamps_file, write_cached
 from kbcore.sync.tree_documents import TreeDocuments, TreeSettings, is_setting
 from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.text.wording import pluralize
@@ -214,7 +214,7 @@ class _Search:
 
     def _look_at_files(self, other: Workspace, wants: Sequence[ActiveExtractor]) -> None:
         machine, root = self._workspace.machine, other.repo.worktree
-        stamps = read_stamps(machine.fs, path_of(self._workspace.folders.cache_dir, root))
+        stamps = read_stamps(machine.fs, stamps_file(self._workspace.folders.cache_dir, root))
         found = scan(root, wants, ScanState(stamps, {}, machine.clock.epoch_ns()))
         for path, problem in found.blind.items():
             self._not_seen.append(NotSeen("worktree", str(root), f"{path}: {problem.message}"))

@@ -25,7 +25,7 @@ from kbcore.sync.active_extractors import SETTINGS, extractors_of
 from kbcore.sync.answer import SyncAnswer
 from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.scan import Scan, candidates, walk_of
-from kbcore.sync.stamps import path_of, write_cached
+from kbcore.sync.stamps import stamps_file, write_cached
 from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.text.globs import fixed_part, parents
 
@@ -174,7 +174,7 @@ def _digest(wants: Sequence[ActiveExtractor], looks: Iterable[str] = ()) -> str:
 
 def _path_of(workspace: Workspace, branch: str) -> Path:
     """Return where it is noted: with the views of the branch, separate for each worktree."""
-    return path_of(workspace.folders.cache_of(branch), workspace.repo.worktree).with_suffix(".rest")
+    return stamps_file(workspace.folders.cache_of(branch), workspace.repo.worktree).with_suffix(".rest")
 
 
 def _read(workspace: Workspace, place: Path) -> _CachedNoop | None:

@@ -31,7 +31,7 @@ from kbcore.sync import noop_cache
 from kbcore.sync.active_extractors import as_defined, extractors_of
 from kbcore.sync.checkout import settled
 from kbcore.sync.scan import FileStamp
-from kbcore.sync.stamps import path_of, read_stamps
+from kbcore.sync.stamps import read_stamps, stamps_file
 from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.view.pool import Overlay
 from kbcore.view.view import View
@@ -360,7 +360,9 @@ class WorktreeFiles:
             if self._listen:
                 # First: what changes while the files are looked at is looked at again.
                 self._changed = self._listen(workspace, place.wants)
-            stamps: Mapping[str, FileStamp] = read_stamps(machine.fs, path_of(workspace.folders.cache_dir, place.root))
+            stamps: Mapping[str, FileStamp] = read_stamps(
+                machine.fs, stamps_file(workspace.folders.cache_dir, place.root)
+            )
         else:
             place = msgspec.structs.replace(place, touched=tuple(sorted(touched)))
             stamps = self._seen.stamps if self._seen else {}

@@ -92,7 +92,7 @@ class TreeDocuments:
         ):
             return None
         index = self._claims(view)
-        ids = change_file.ids_in(data)
+        ids = change_file.change_ids(data)
         bodies = index.bodies(ids)
         if bodies.keys() != {*ids} or any(map(_is_redacted, bodies.values())) or bodies.keys() & index.taken_out.keys():
             return None
