@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import hashlib
 import os
@@ -217,11 +218,13 @@ def _engines() -> Sequence[str]:
 def pytest_collection_finish() -> None:
     """Let the collector of reference cycles pass over all that was imported and collected: it stays to the end.
 
-    Of what tests make, few objects are in cycles.
+    Of what tests make, few objects are in cycles. The end of the process frees all of it as ever; pytest, which looks
+    for cycles several times before that, need not visit it.
     """
     gc.enable()
     gc.collect()
     gc.freeze()
+    atexit.register(gc.unfreeze)
     gc_pause.raise_threshold()
 
 
@@ -229,11 +232,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say which slice was run: the same one is run again with that variable."""
     if IS_SLICED and terminalreporter.stats.get("deselected"):
         terminalreporter.write_line(f"The slice of KB_TEST_DAY={DAY}; `make fault` runs all of it.")
-
-
-def pytest_unconfigure() -> None:
-    """Let it free them as ever at the end of the process."""
-    gc.unfreeze()
 
 
 @pytest.hookimpl(tryfirst=True)
