@@ -121,7 +121,7 @@ def share(root: Path, count: int) -> None:
     workspace = workspace_of(source)
     new = new_files(workspace, BRANCH)
     changes = sharing.for_review(workspace, BRANCH, find_unshared(workspace, BRANCH, new=new), new)
-    files = [*change_file.packs(changes[:count]).items(), *_single(changes[count : count + single])]
+    files = [*change_file.encode_packs(changes[:count]).items(), *_single(changes[count : count + single])]
     _commit_change_files(root, files)
     run_git(root, "switch", "--quiet", "--create", PULLED)
     _commit_change_files(root, _single(changes[count + single :]))
@@ -131,7 +131,7 @@ def share(root: Path, count: int) -> None:
 def _single(changes: Iterable[Change]) -> Iterator[tuple[str, bytes]]:
     for one in changes:
         content = change_file.encode([one])
-        yield change_file.path_of([one], content), content
+        yield change_file.file_path([one], content), content
 
 
 def _commit_change_files(root: Path, files: Iterable[tuple[str, bytes]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import hashlib
 import os
@@ -217,11 +218,13 @@ def _engines() -> Sequence[str]:
 def pytest_collection_finish() -> None:
     """Let the collector of reference cycles pass over all that was imported and collected: it stays to the end.
 
-    Of what tests make, few objects are in cycles.
+    Of what tests make, few objects are in cycles. The end of the process frees all of it as ever; pytest, which looks
+    for cycles several times before that, need not visit it.
     """
     gc.enable()
     gc.collect()
     gc.freeze()
+    atexit.register(gc.unfreeze)
     gc_pause.raise_threshold()
 
 
@@ -229,11 +232,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say which slice was run: the same one is run again with that variable."""
     if IS_SLICED and terminalreporter.stats.get("deselected"):
         terminalreporter.write_line(f"The slice of KB_TEST_DAY={DAY}; `make fault` runs all of it.")
-
-
-def pytest_unconfigure() -> None:
-    """Let it free them as ever at the end of the process."""
-    gc.unfreeze()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -246,6 +244,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("the time that a soak has for this file is over")
     name = hashlib.sha256(item.nodeid.encode()).hexdigest()[:16]
     os.environ["HOME"] = f"{HOME}/{os.getpid()}-{name}"
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Free the frames of an error that is a parameter: it lives as long as the run, and would keep views open.
+
+    DuckDB reports each connection that is open at the end of a process.
+    """
+    for value in _parameters(item).values():
+        if isinstance(value, BaseException):
+            value.__traceback__ = value.__context__ = None
 
 
 @pytest.hookimpl(optionalhook=True)

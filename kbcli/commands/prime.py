@@ -100,11 +100,11 @@ def _answer(session: Session, paths: list[str], *, diff: bool, budget: int | Non
 
 def _may_be_kept(opened: Opened) -> bool:
     """Return whether an answer may be given again: nothing but it is said, and it is of the folder that kb runs in."""
-    from kbcore.sync.active_extractors import faults_of
+    from kbcore.sync.active_extractors import settings_faults
 
     session, store = opened.session, opened.store
     is_plain = [*session.words[:1]] == ["prime"] and not session.directories
-    said = (session.notes, session.called, store.warnings, store.notices, faults_of(opened.workspace))
+    said = (session.notes, session.called, store.warnings, store.notices, settings_faults(opened.workspace))
     return is_plain and not any(said)
 
 

@@ -142,7 +142,7 @@ def _compared(
     from kbcore.sync.file_status import stale_sources, unresolved_links
     from kbcore.sync.pending import find_pending, place_of
     from kbcore.sync.planned import differing
-    from kbcore.sync.stamps import path_of, read_stamps
+    from kbcore.sync.stamps import read_stamps, stamps_file
 
     files: dict[str, Any] = {"scanned": None, "changed": [], "removed": [], "not_read": {}}
     blind: list[str] = []
@@ -150,7 +150,7 @@ def _compared(
     if has_files:
         workspace, machine = session.workspace, session.machine
         place = place_of(workspace)
-        stamps = read_stamps(machine.fs, path_of(workspace.folders.cache_dir, place.root))
+        stamps = read_stamps(machine.fs, stamps_file(workspace.folders.cache_dir, place.root))
         now_ns = machine.clock.epoch_ns()
         pending = find_pending(view, place, stamps, now_ns)
         if view:

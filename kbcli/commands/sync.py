@@ -66,7 +66,7 @@ def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool
 
 def _show(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: bool, is_brief: bool) -> None:
     from kbcli.messages import sync_result
-    from kbcore.sync.active_extractors import for_documents
+    from kbcore.sync.active_extractors import document_extractors
     from kbcore.sync.answer import globs_line, not_read_line
     from kbcore.sync.pending import nothing_read
     from kbcore.text.escaping import escape_controls, escaped_sentence
@@ -88,7 +88,7 @@ def _show(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: 
     if elsewhere:
         output.note(elsewhere)
     if not answer.scanned and not answer.removed:
-        globs = [glob for want in for_documents(session.workspace) for glob, _ in want.globs]
+        globs = [glob for want in document_extractors(session.workspace) for glob, _ in want.globs]
         said = f"No file below {', '.join(named)} is where the extractors look: {globs_line(globs)}." if named else ""
         if said := said or nothing_read(session.workspace):
             output.note(escaped_sentence(said))

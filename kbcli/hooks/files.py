@@ -40,7 +40,7 @@ def look(place: HookFolder, event: str) -> HookResult:
 
 
 def install(place: HookFolder, event: str) -> HookResult:
-    """Put KB's lines into the file of a hook, unless that is for others to do. Raises: ``OSError``."""
+    """Put KB's lines into the file of a hook, unless that is for others to do. Raises: ``OSError``, ``GitUnusable``."""
     hook = _read(_target(place, event))
     seen = look(place, event)
     has_block = script.has_block(hook.content)
@@ -52,7 +52,7 @@ def install(place: HookFolder, event: str) -> HookResult:
         mode |= (mode & _READ) >> 2  # git runs it only where it is executable
     if hook.exists and content == hook.content and mode == hook.mode:
         return msgspec.structs.replace(seen, action="kept")
-    replace_file(hook.path, content, mode if hook.exists else None, share=place.shared_bits)
+    replace_file(hook.path, content, mode if hook.exists else None, share=place.shared_bits())
     action: Action = "created"
     if hook.exists:
         action = "updated" if has_block else "added"

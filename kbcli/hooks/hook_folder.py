@@ -31,8 +31,8 @@ class HookFolder(msgspec.Struct, frozen=True):
     is_shared: bool = False
     """The folder is in no git directory: its files are tracked, or may be, or serves other repositories."""
 
-    shared_bits: int = 0
-    """The value of ``core.sharedRepository`` for files in the folder, as ``storage.fs.shared_mode`` takes it."""
+    shared_modes: SharedModes | None = None
+    """Those of a folder in a git directory; git is asked when a file is written."""
 
     @property
     def is_run(self) -> bool:
@@ -40,6 +40,13 @@ class HookFolder(msgspec.Struct, frozen=True):
         if self.is_husky:
             return self.active.is_dir()
         return os.path.realpath(self.folder) == os.path.realpath(self.active)
+
+    def shared_bits(self) -> int:
+        """Return what ``core.sharedRepository`` says of files in the folder, as ``storage.fs.shared_mode`` takes it.
+
+        Raises: ``GitUnusable`` for a value that git refuses.
+        """
+        return self.shared_modes(Path(os.path.realpath(self.folder))) if self.shared_modes else 0
 
     def lines(self, event: str) -> bytes:
         """Return KB's lines for a hook in this folder."""
@@ -76,7 +83,7 @@ def find_place(
         is_outside=hooks_path is None and not is_in_git_dir and not _is_within(real, repo.worktree, repo.kb_root),
         worktree=repo.worktree,
         is_shared=not is_in_git_dir,
-        shared_bits=SharedModes(env)(real) if is_in_git_dir else 0,
+        shared_modes=SharedModes(env) if is_in_git_dir else None,
     )
 
 

@@ -303,9 +303,9 @@ class Session:
 
     def show_settings(self, workspace: Workspace) -> None:
         """Warn that an answer lacks what a configuration or an extractor is missing for."""
-        from kbcore.sync.active_extractors import faults_of
+        from kbcore.sync.active_extractors import settings_faults
 
-        for said in (f"{fault.message} {fault.hint}" for fault in faults_of(workspace)):
+        for said in (f"{fault.message} {fault.hint}" for fault in settings_faults(workspace)):
             if said not in self._reported_faults:
                 self._reported_faults.add(said)
                 self.output.warn(escaped_sentence(said))

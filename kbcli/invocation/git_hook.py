@@ -224,10 +224,10 @@ class _State:
     def note_done(self) -> None:
         """Note that nothing is left to do, unless a commit may change a document whose path does not show it."""
         from kbcore.git import blobs
-        from kbcore.sync.active_extractors import for_documents
+        from kbcore.sync.active_extractors import document_extractors
 
         workspace, commit = self._workspace, self.checked_out[1]
-        globs = {glob for want in for_documents(workspace) for glob, _ in want.globs}
+        globs = {glob for want in document_extractors(workspace) for glob, _ in want.globs}
         endings = sorted({ending for glob in globs for ending in _endings(glob)})
         tree = blobs.tree_of(workspace.repo, workspace.machine.env, commit) if commit else {}
         links = (path for path, blob in tree.items() if blob.mode == blobs.LINK)

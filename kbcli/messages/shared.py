@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kbcli.messages.lines import outcome_line
-from kbcore.extract.changes import is_pack, place_of_secret
+from kbcore.extract.changes import is_pack_file, place_of_secret
 from kbcore.model.redaction.target import commands
 from kbcore.secrets import masked
 from kbcore.text.escaping import escape_controls, in_quotes
@@ -167,7 +167,7 @@ def added_lines(found: Shared, *, is_merge: bool) -> Iterator[str]:
     redaction alone.
     """
     added = [one for changes in found.files.values() for one in changes]
-    added += [one for one in found.before if not (one.change.is_redacted and is_pack(one.file))]
+    added += [one for one in found.before if not (one.change.is_redacted and is_pack_file(one.file))]
     if not added:
         return
     number = pluralize(len(added), "change")

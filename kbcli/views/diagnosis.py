@@ -67,9 +67,9 @@ def _is_on_path(session: Session) -> bool:
 
 def _extractors(_: Session, workspace: Workspace) -> Iterator[DoctorFinding]:
     from kbcore.extract import registry
-    from kbcore.sync.active_extractors import faults_of
+    from kbcore.sync.active_extractors import settings_faults
 
-    faults = faults_of(workspace)
+    faults = settings_faults(workspace)
     broken = {one.path for one in faults}
     names = [one for one in registry.load(workspace.config.switched_off).usable if f"extractors.{one}" not in broken]
     yield DoctorFinding("extractors", "ok", "extractors", f"{', '.join(names)}.")

@@ -33,7 +33,7 @@ from kbcore.model.state import Draft, Stamp
 from kbcore.model.values import is_same
 from kbcore.store import id_allocation
 from kbcore.store.workspace import Workspace
-from kbcore.sync.active_extractors import wanted
+from kbcore.sync.active_extractors import extractors_of
 from kbcore.sync.fields import stated_fields
 from kbcore.sync.ids_elsewhere import NotSeen, SeenId, ids_elsewhere, in_use_elsewhere
 from kbcore.sync.locate import check_free
@@ -292,7 +292,7 @@ def _folder(view: View, workspace: Workspace, kind: str, status: str) -> str:
     have a folder for what is done. Where none is configured it is that of most of them, and "" where no documents
     define the type.
     """
-    wants = wanted(workspace)
+    wants = extractors_of(workspace)
     rows = view.rows(_PATHS, [kind, f"{MARKDOWN}/%", status])
     count = Counter(posixpath.dirname(str(path)) for path, _ in rows)
     alike = Counter(posixpath.dirname(str(path)) for path, is_alike in rows if is_alike)
@@ -337,7 +337,7 @@ def _text(workspace: Workspace, path: str, definition: EntityType, values: dict[
     if not marks["title"]:
         body = body.replace("# {title}\n", "")
     filled = head + _MARK.sub(lambda found: str(marks[found[1]]), body)
-    found = wanted_at(wanted(workspace), path)
+    found = wanted_at(extractors_of(workspace), path)
     if found is None or found.wanted.extractor.name != MARKDOWN:
         hint = "Name a file in a folder of the configuration; `extractors.markdown.paths` in .kb/config.json has them."
         raise InvalidQuery(f"No Markdown document is read at {in_quotes(path)}.", hint=hint)
@@ -398,7 +398,7 @@ def _written(
 ) -> SetResult:
     """Write a new document that states one new entity, with the id and the fields that are wished, and record it."""
     workspace, kind = target.workspace, definition.name
-    stated = _one_entity(edit.path, kind, facts_of(wanted(workspace), edit.path, edit.after))
+    stated = _one_entity(edit.path, kind, facts_of(extractors_of(workspace), edit.path, edit.after))
     key, fields = stated.id, {"id": stated.id, **stated.fields}
     typed, _ = stated_fields(stated, definition)
     for name, value in wished.items():

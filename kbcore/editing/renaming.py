@@ -64,7 +64,7 @@ from kbcore.store.answers import Outcome
 from kbcore.store.planning.plan_builder import check_stale
 from kbcore.store.proposing import proposing
 from kbcore.store.write_request import Planner, Request
-from kbcore.sync.active_extractors import wanted
+from kbcore.sync.active_extractors import extractors_of
 from kbcore.sync.entities import DUPLICATE
 from kbcore.sync.file_status import stale_sources
 from kbcore.sync.ids_elsewhere import in_use_elsewhere
@@ -206,7 +206,7 @@ def _renamed(target: WriteTarget, old: str, new: str, request: Request, expected
         return written
     warnings = (
         *written.outcome.warnings,
-        *_still_named(target, old, new, _former_lines(wanted(target.workspace), found, written, new)),
+        *_still_named(target, old, new, _former_lines(extractors_of(target.workspace), found, written, new)),
     )
     return written._replace(outcome=msgspec.structs.replace(written.outcome, warnings=warnings))
 
@@ -300,7 +300,7 @@ def framed_rename(target: WriteTarget, *, message: str, dry_run: bool) -> Reques
 
 def run_step(target: WriteTarget, found: EntityToRename, step: IdRename, request: Request) -> SetResult:
     """Carry out one rename: in the files that name the entity, and in the records. Raises: as ``rename``."""
-    extractors = wanted(target.workspace)
+    extractors = extractors_of(target.workspace)
     read = read_and_edited(target, extractors, [(found.files, step)])
     edits = [one.edit for one in read if one.changes]  # a link by its path names no id
     schema = target.workspace.schema

@@ -44,7 +44,7 @@ from kbcore.query.data_names import near_ids
 from kbcore.store.answers import Outcome
 from kbcore.store.planning.conflicts import refusal
 from kbcore.store.workspace import Workspace
-from kbcore.sync.active_extractors import wanted
+from kbcore.sync.active_extractors import extractors_of
 from kbcore.sync.fields import stated_fields
 from kbcore.sync.locate import SYNC_FIRST, check_free, moved_words
 from kbcore.text.escaping import in_quotes
@@ -130,7 +130,7 @@ def _set(target: WriteTarget, key: str, words: Sequence[str], *, message: str, d
     if not names:
         raise InvalidQuery("No field is named.", hint=EXAMPLES)
     _check_links(node, asked)
-    extractors = wanted(workspace)
+    extractors = extractors_of(workspace)
     is_document = bool(node.path) and is_markdown(extractors, node.path)
     set_by_clients = {
         name for name in node.fields if name not in node.owners and not (name == "status" and has_default)

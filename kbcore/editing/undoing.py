@@ -43,7 +43,7 @@ from kbcore.store.history.undo import (
 )
 from kbcore.store.proposing import proposing
 from kbcore.store.write_request import Planner, Request
-from kbcore.sync.active_extractors import wanted
+from kbcore.sync.active_extractors import extractors_of
 from kbcore.text.wording import some_of
 from kbcore.view.history import changes_between, changes_of, nodes_changed
 from kbcore.view.view import View
@@ -212,7 +212,7 @@ def _undone_with_files(
         planned = workspace.store(target.branch).read(before)
         if planned is None:
             return None
-        read = read_and_edited(target, wanted(workspace), planned.steps)
+        read = read_and_edited(target, extractors_of(workspace), planned.steps)
         edits = [one.edit for one in read if one.changes]
         hashes = {one.edit.path: content_hash(one.edit.after) for one in read if one.changes or one.is_written}
         restored = {path for path, hash_ in hashes.items() if hash_ == planned.hashes.get(path)}

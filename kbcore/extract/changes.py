@@ -47,7 +47,7 @@ def is_change_file(path: str) -> bool:
     return path.startswith(f"{FOLDER}/") and path.endswith(SUFFIX)
 
 
-def is_pack(path: str) -> bool:
+def is_pack_file(path: str) -> bool:
     """Tell whether the path is one that packs have."""
     from kbcore.model.claims import change_file  # noqa: PLC0415 - most repositories have no such file
 

@@ -16,7 +16,7 @@ import msgspec
 from kbcore import git, limits
 from kbcore.errors import KBError
 from kbcore.errors.remedies import shell
-from kbcore.extract.changes import FOLDER, is_change_file, is_pack
+from kbcore.extract.changes import FOLDER, is_change_file, is_pack_file
 from kbcore.git import blobs, staging
 from kbcore.git.repository import Repository, find_repository
 from kbcore.model.claims import change_file
@@ -238,10 +238,12 @@ def _redact(workspace: Workspace, root: Path, found: _Found) -> RedactedFiles:
 
 def _packs(redacted: Mapping[str, tuple[Change, ...]]) -> dict[str, bytes]:
     """Return the packs in the place of files, by path, from the top of the worktree."""
-    packs = change_file.packs(one for path, changes in redacted.items() if not is_pack(path) for one in changes)
+    packs = change_file.encode_packs(
+        one for path, changes in redacted.items() if not is_pack_file(path) for one in changes
+    )
     for path, changes in redacted.items():
-        if is_pack(path):  # one by one: another clone that takes out the same has the same
-            packs |= change_file.packs(changes)
+        if is_pack_file(path):  # one by one: another clone that takes out the same has the same
+            packs |= change_file.encode_packs(changes)
     return {f"{FOLDER}/{name}": data for name, data in packs.items()}
 
 

@@ -27,7 +27,7 @@ from kbcore.store.branches import lost
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
-from kbcore.sync.active_extractors import of_change_files
+from kbcore.sync.active_extractors import change_file_extractor
 from kbcore.sync.change_sources import change_paths
 from kbcore.text import conflict_markers
 from kbcore.text.wording import is_or_are, it_or_them, pluralize, some_of
@@ -188,7 +188,7 @@ def _not_checked_out(workspace: Workspace) -> Iterator[DoctorFinding]:
 def _refused(workspace: Workspace) -> Iterator[DoctorFinding]:
     """Read every change file, and name those that no sync takes."""
     paths = sorted(change_paths(workspace.repo.worktree))
-    wants = [of_change_files()]
+    wants = [change_file_extractor()]
     for path in paths:
         found = scan.found_at(workspace.repo.worktree, wants, path)
         for problem in found.facts.problems if found and found.facts else ():

@@ -239,7 +239,7 @@ def read_ref(workspace: Workspace, remote: str, ref: str) -> RefContent:
 
 def _files(changes: Mapping[str, Change], withdrawn: Collection[str]) -> dict[str, bytes]:
     """Return the files of a ref. They depend on the changes alone, so a month without news keeps its packs."""
-    found = change_file.packs(changes.values())
+    found = change_file.encode_packs(changes.values())
     return {**found, **({_WITHDRAWN: _lines(withdrawn)} if withdrawn else {})}
 
 

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import InvalidQuery
-from kbcore.extract.changes import FOLDER, is_change_file, is_pack
+from kbcore.extract.changes import FOLDER, is_change_file, is_pack_file
 from kbcore.git import blobs, staging
 from kbcore.git.operations import operation_of
 from kbcore.model.claims import change_file
@@ -96,7 +96,7 @@ def find_doubled(workspace: Workspace) -> list[str]:
     """
     commit = workspace.head().commit
     paths = change_paths(workspace.repo.worktree)
-    packs = {path for path in paths if is_pack(path)}
+    packs = {path for path in paths if is_pack_file(path)}
     if not commit or not packs:
         return []
     there = blobs.paths_below(workspace.repo, workspace.machine.env, commit, FOLDER)
@@ -121,13 +121,13 @@ def _plan(workspace: Workspace, before: str) -> _Plan:
         return _Plan({}, (), (), ())
     tree = blobs.tree_below(repo, env, commit, FOLDER)
     absent = staging.not_checked_out(repo, env, FOLDER)
-    loose = {path: blob for path, blob in tree.items() if is_change_file(path) and not is_pack(path)}
+    loose = {path: blob for path, blob in tree.items() if is_change_file(path) and not is_pack_file(path)}
     loose = {path: blob for path, blob in loose.items() if path not in absent}
     texts = dict(blobs.contents(repo, env, [blob.id for blob in loose.values()]))
     contents = {path: texts[blob.id] or b"" for path, blob in loose.items()}
     read = {path: changes_in(path, data) for path, data in contents.items()}
     there = change_paths(workspace.repo.worktree)
-    packs = sorted(path for path in there if is_pack(path))
+    packs = sorted(path for path in there if is_pack_file(path))
     held = _held(workspace, packs)
     doubled = {path for path, changes in read.items() if _is_held(changes, held)}
     old = {
@@ -162,7 +162,7 @@ def _packs(old: dict[str, Sequence[Change]], contents: Mapping[str, bytes]) -> t
     left = set[str]()
     while True:
         kept = {path: changes for path, changes in old.items() if path not in left}
-        found = change_file.packs(change for changes in kept.values() for change in changes)
+        found = change_file.encode_packs(change for changes in kept.values() for change in changes)
         more = {path for path in kept for data in found.values() if _is_like(contents[path], data)}
         if not more:
             return {f"{FOLDER}/{path}": data for path, data in found.items()}, left

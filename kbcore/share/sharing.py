@@ -124,7 +124,7 @@ def _files(
     files = {}
     for group in _groups([one for one in found if not one.withheld and not one.file]):
         content = change_file.encode([changes[one.change.id] for one in group])
-        path = f"{FOLDER}/{change_file.path_of([one.change for one in group], content)}"
+        path = f"{FOLDER}/{change_file.file_path([one.change for one in group], content)}"
         files[path] = content, tuple(group)
     return files
 

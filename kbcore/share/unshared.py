@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from kbcore.extract.changes import is_pack
+from kbcore.extract.changes import is_pack_file
 from kbcore.model.claims.change import Change
 from kbcore.share.faults import Fault, fault_of
 from kbcore.share.privacy import Privacy, private_changes
@@ -60,7 +60,7 @@ def find_unshared(
     others = {change.id: change for changes in new.uncommitted.values() for change in changes}
 
     def is_news(change: Change) -> bool:
-        return change.is_redacted or not is_pack(written[change.id])
+        return change.is_redacted or not is_pack_file(written[change.id])
 
     def find(index: ClaimIndex, seq: int) -> list[HeldChange]:
         found = {one.change.id: one for one in (*index.unshared(seq, since), *again)}

@@ -61,7 +61,7 @@ def aside_of(directory: Path) -> Path:
     return directory.with_name(ASIDE + directory.name)
 
 
-def entries(fs: Fs, parent: Path) -> list[TrashedStore]:
+def stores_in_trash(fs: Fs, parent: Path) -> list[TrashedStore]:
     """Return the stores in the trash of a folder of stores, those that came there first first.
 
     Raises: ``StorageError`` when the trash cannot be listed.
@@ -75,7 +75,7 @@ def entries(fs: Fs, parent: Path) -> list[TrashedStore]:
     return sorted(made, key=lambda one: (one.when, one.name))
 
 
-def path_of(fs: Fs, directory: Path, when: str, *, is_vacated: bool) -> Path:
+def trash_path(fs: Fs, directory: Path, when: str, *, is_vacated: bool) -> Path:
     """Return the place in the trash of the store of a directory; with ``is_vacated`` no other store takes its place."""
     return _path(directory, when, _DELETED if is_vacated else _fate_at(fs, directory))
 
@@ -87,7 +87,7 @@ def state_successor(fs: Fs, directory: Path, new: Path) -> None:
     lock of the repository. Raises: ``StorageError`` and its kin.
     """
     fate = _fate_at(fs, new)
-    for entry in entries(fs, directory.parent):
+    for entry in stores_in_trash(fs, directory.parent):
         if entry.name == directory.name and entry.is_deleted and entry.path != new:
             with files.explained(entry.path, "move"):
                 fs.replace(entry.path, _path(directory, entry.when, fate))
@@ -111,7 +111,8 @@ def accounts_for(fs: Fs, directory: Path, of: Head | None, is_wanted: Callable[[
         return True
     known = [one for one in (making_room, of) if one is not None]
     # From the newest on: a store is accounted for if it was deleted, or replaced by one that is accounted for.
-    for entry in [one for one in entries(fs, directory.parent) if one.name == directory.name][: -MAX_ENTRIES - 1 : -1]:
+    entries = [one for one in stores_in_trash(fs, directory.parent) if one.name == directory.name]
+    for entry in entries[: -MAX_ENTRIES - 1 : -1]:
         if entry.is_deleted or any(map(entry.is_replaced_by, known)):
             there = _head_of(fs, entry.path)
             if there is not None:

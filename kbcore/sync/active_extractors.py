@@ -41,26 +41,26 @@ AT_ITS_FILE: Final = {MISSING_CONFIG: "the file is missing, so KB's defaults app
 """The message of a fault, by its code, where the name of the file is in front of it."""
 
 
-def wanted(workspace: Workspace) -> tuple[ActiveExtractor, ...]:
+def extractors_of(workspace: Workspace) -> tuple[ActiveExtractor, ...]:
     """Return the extractors in force with their settings. Raises ``InvalidConfig``."""
-    return wanted_and_faults(workspace)[0]
+    return extractors_and_faults(workspace)[0]
 
 
-def for_documents(workspace: Workspace) -> tuple[ActiveExtractor, ...]:
+def document_extractors(workspace: Workspace) -> tuple[ActiveExtractor, ...]:
     """Return the extractors in force of what people write: all but that of change files. Raises ``InvalidConfig``."""
-    return tuple(want for want in wanted(workspace) if want.extractor is not changes.EXTRACTOR)
+    return tuple(want for want in extractors_of(workspace) if want.extractor is not changes.EXTRACTOR)
 
 
-def faults_of(workspace: Workspace) -> list[Problem]:
+def settings_faults(workspace: Workspace) -> list[Problem]:
     """Return why settings are not all of those of the project, or extractors of theirs or of packages cannot be used.
 
     Raises: ``InvalidConfig``.
     """
-    return wanted_and_faults(workspace)[1]
+    return extractors_and_faults(workspace)[1]
 
 
-def wanted_and_faults(workspace: Workspace) -> tuple[tuple[ActiveExtractor, ...], list[Problem]]:
-    """Return the extractors in force, and what ``faults_of`` returns. Raises ``InvalidConfig``."""
+def extractors_and_faults(workspace: Workspace) -> tuple[tuple[ActiveExtractor, ...], list[Problem]]:
+    """Return the extractors in force, and what ``settings_faults`` returns. Raises ``InvalidConfig``."""
     config = workspace.config
     loaded = registry.load(config.switched_off)
     wants = _active(loaded.usable, config.extractors, config.sources, config.defaults, workspace.schema)
@@ -106,7 +106,7 @@ def _active(
     listed: list[tuple[Extractor, Mapping[str, Any]]] = [(sources.EXTRACTOR, entry) for entry in entries]
     listed += [(extractor, _settings_of(extractor, usable, settings)) for extractor in usable.values()]
     wants = wanted_files.activate(listed, names, meaning)
-    wants += [of_change_files()]
+    wants += [change_file_extractor()]
     _LATEST[:] = (
         [] if any(want.fault for want in wants) else [_Latest(usable, settings, entries, defaults, schema, wants)]
     )
@@ -122,7 +122,7 @@ def _settings_of(
     return {**own, scip.OF_CODE: of_code} if extractor is scip.EXTRACTOR and of_code else own
 
 
-def of_change_files() -> ActiveExtractor:
+def change_file_extractor() -> ActiveExtractor:
     """Return the extractor of change files, which has no settings, and reads them the same whatever the schema is."""
     return wanted_files.activate([(changes.EXTRACTOR, {})], CHANGE_SETTINGS, b"")[0]
 

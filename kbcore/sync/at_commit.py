@@ -13,7 +13,7 @@ from kbcore.store.branch_store import BranchStore
 from kbcore.store.history.moment import WITHOUT_RECORD, Meant, read_meant
 from kbcore.store.history.when import SHOWN_COMMIT, When
 from kbcore.store.workspace import Workspace
-from kbcore.sync.active_extractors import wanted
+from kbcore.sync.active_extractors import extractors_of
 from kbcore.sync.documents import RepositoryDocuments
 from kbcore.sync.file_dates import dates_of, document_folders
 from kbcore.text.escaping import in_quotes
@@ -43,7 +43,9 @@ def read_point(
     def of_documents(view: View) -> T:
         with gc_pause.paused(), scratch_copy(view, 0) as copy:
             tree = blobs.tree_of(workspace.repo, workspace.machine.env, point.commit)
-            dates = partial(dates_of, workspace, point.commit, document_folders(wanted(workspace)), is_kept=False)
+            dates = partial(
+                dates_of, workspace, point.commit, document_folders(extractors_of(workspace)), is_kept=False
+            )
             RepositoryDocuments(workspace, store.claims).sync_tree(copy, tree, dates)
             return use(copy, Meant(copy.seq, said, is_of_documents=True))
 

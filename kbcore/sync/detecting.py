@@ -19,13 +19,13 @@ from kbcore.git.tracked_paths import listed_paths
 from kbcore.git.worktree_content import Unfit, check, read_beginning
 from kbcore.store.settings_edit import change_settings
 from kbcore.store.workspace import Workspace
-from kbcore.sync.active_extractors import for_documents
+from kbcore.sync.active_extractors import document_extractors
 from kbcore.text.json_edit import with_item, with_member
 
 
 def detect(workspace: Workspace, paths: Iterable[str]) -> Detection:
     """Return what a worktree with these files has beyond what is configured. Raises: ``InvalidConfig``."""
-    configured = [Configured(one.extractor, one.settings, one.globs) for one in for_documents(workspace)]
+    configured = [Configured(one.extractor, one.settings, one.globs) for one in document_extractors(workspace)]
     with gc_pause.paused():
         return detection.detect(paths, reader(workspace), configured)
 

@@ -19,7 +19,7 @@ from kbcore.ids import is_misspelled
 from kbcore.model.record import SYNC
 from kbcore.model.state import Changes, Stamp
 from kbcore.store.workspace import Workspace
-from kbcore.sync.active_extractors import as_defined, wanted
+from kbcore.sync.active_extractors import as_defined, extractors_of
 from kbcore.sync.blob_hash_cache import BlobSums
 from kbcore.sync.comparison import Dates, FileSources, compare, no_dates
 from kbcore.sync.pending import recorded_files
@@ -65,14 +65,14 @@ class RepositoryDocuments:
         self._workspace = workspace
         self._claims = claims
         self._sums = BlobSums(workspace.machine.fs, workspace.folders.cache_dir)
-        self._wants = wanted(workspace)
+        self._wants = extractors_of(workspace)
         self._held: Mapping[str, ActiveExtractor] = {}
         """The documents whose extractor cannot be used."""
         self.schema = workspace.schema
 
     def differing(self, view: View, tree: Tree) -> Differing:
         """Return what a sync would look at if it found the files of a tree. Raises: ``GitUnusable``."""
-        self._wants = as_defined(wanted(self._workspace), view)
+        self._wants = as_defined(extractors_of(self._workspace), view)
         known = recorded_files(view)
         taken_in = {path: (digest, mark) for path, digest, mark, _ in known}
         self._held = held(self._wants, self._workspace.config.switched_off, taken_in)

@@ -27,9 +27,9 @@ from kbcore.model.graph import former_ids_of
 from kbcore.storage import files
 from kbcore.store import branches
 from kbcore.store.workspace import Workspace
-from kbcore.sync.active_extractors import wanted
+from kbcore.sync.active_extractors import extractors_of
 from kbcore.sync.scan import FoundFile, ScanState, content_of, read_facts, scan
-from kbcore.sync.stamps import path_of, read_stamps, write_cached
+from kbcore.sync.stamps import read_stamps, stamps_file, write_cached
 from kbcore.sync.tree_documents import TreeDocuments, TreeSettings, is_setting
 from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.text.wording import pluralize
@@ -210,11 +210,11 @@ class _Search:
         if path != mine.repo.worktree:
             other = Workspace(git.find_repository(path), mine.machine, mine.pool, settles=False)
         if other.repo.has_worktree and other.repo.common_dir == mine.repo.common_dir:
-            self._look_at_files(other, wanted(other))
+            self._look_at_files(other, extractors_of(other))
 
     def _look_at_files(self, other: Workspace, wants: Sequence[ActiveExtractor]) -> None:
         machine, root = self._workspace.machine, other.repo.worktree
-        stamps = read_stamps(machine.fs, path_of(self._workspace.folders.cache_dir, root))
+        stamps = read_stamps(machine.fs, stamps_file(self._workspace.folders.cache_dir, root))
         found = scan(root, wants, ScanState(stamps, {}, machine.clock.epoch_ns()))
         for path, problem in found.blind.items():
             self._not_seen.append(NotSeen("worktree", str(root), f"{path}: {problem.message}"))

@@ -17,7 +17,7 @@ from kbcore.model.state import Changes
 from kbcore.store.apply import Reading
 from kbcore.store.planning.plan_builder import WHOLE_EXPORT, edge_words, stated_problem
 from kbcore.store.workspace import Workspace
-from kbcore.sync.active_extractors import wanted
+from kbcore.sync.active_extractors import extractors_of
 from kbcore.sync.scan import read_named
 from kbcore.text.escaping import in_quotes
 
@@ -242,7 +242,7 @@ def with_lines(workspace: Workspace, refused: Rejected, *, branch: str) -> Rejec
     for problem in refused.details:
         is_derived = problem.code == DERIVED
         if is_derived and problem.source not in facts:
-            facts[problem.source] = read_named(workspace.repo.worktree, wanted(workspace), problem.source)
+            facts[problem.source] = read_named(workspace.repo.worktree, extractors_of(workspace), problem.source)
         details.append(_located(problem, facts[problem.source]) if is_derived else problem)
     return of_problems(type(refused), refused.what, details, hint=refused.remedy, data=refused.data)
 

@@ -21,11 +21,11 @@ from kbcore.ids import path_text
 from kbcore.storage import files, journal
 from kbcore.storage.head import Head
 from kbcore.store.workspace import Workspace
-from kbcore.sync.active_extractors import SETTINGS, wanted
+from kbcore.sync.active_extractors import SETTINGS, extractors_of
 from kbcore.sync.answer import SyncAnswer
 from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.scan import Scan, candidates, walk_of
-from kbcore.sync.stamps import path_of, write_cached
+from kbcore.sync.stamps import stamps_file, write_cached
 from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.text.globs import fixed_part, parents
 
@@ -81,7 +81,7 @@ def lookup(
     journal.check_length(workspace.machine.fs, directory, head)
     if workspace.witness(branch).check(head) or workspace.verdict_on(branch) != "same":
         return None
-    wants = wanted(checkout.workspace)
+    wants = extractors_of(checkout.workspace)
     if _digest(wants) != noted.wants or checkout.workspace.cut_values():
         return None
     index = checkout.index_sum()
@@ -102,7 +102,7 @@ def is_unchanged(workspace: Workspace, branch: str, head: Head) -> bool:
     noted = _read(workspace, _path_of(workspace, branch))
     if noted is None or (noted.store_id, noted.seq, noted.sum) != (head.store_id, head.seq, head.hash):
         return False
-    wants = wanted(workspace)
+    wants = extractors_of(workspace)
     return _digest(wants) == noted.wants and _looks_now(workspace.repo.worktree, wants) == noted.looks
 
 
@@ -114,7 +114,7 @@ def files_and_folders(workspace: Workspace) -> set[str]:
     """
     if not workspace.repo.has_worktree:
         return set()
-    wants = wanted(workspace)
+    wants = extractors_of(workspace)
     walk = walk_of(workspace.repo.worktree, wants)
     found = {path for path, *_ in candidates(walk, wants)}
     starts = {fixed_part(glob) for want in wants for glob, _ in want.globs}
@@ -174,7 +174,7 @@ def _digest(wants: Sequence[ActiveExtractor], looks: Iterable[str] = ()) -> str:
 
 def _path_of(workspace: Workspace, branch: str) -> Path:
     """Return where it is noted: with the views of the branch, separate for each worktree."""
-    return path_of(workspace.folders.cache_of(branch), workspace.repo.worktree).with_suffix(".rest")
+    return stamps_file(workspace.folders.cache_of(branch), workspace.repo.worktree).with_suffix(".rest")
 
 
 def _read(workspace: Workspace, place: Path) -> _CachedNoop | None:

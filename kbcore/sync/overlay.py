@@ -28,10 +28,10 @@ from kbcore.storage.head import Head
 from kbcore.store.history.moment import read_head
 from kbcore.store.workspace import Workspace
 from kbcore.sync import noop_cache
-from kbcore.sync.active_extractors import as_defined, wanted
+from kbcore.sync.active_extractors import as_defined, extractors_of
 from kbcore.sync.checkout import settled
 from kbcore.sync.scan import FileStamp
-from kbcore.sync.stamps import path_of, read_stamps
+from kbcore.sync.stamps import read_stamps, stamps_file
 from kbcore.sync.wanted_files import ActiveExtractor
 from kbcore.view.pool import Overlay
 from kbcore.view.view import View
@@ -360,7 +360,9 @@ class WorktreeFiles:
             if self._listen:
                 # First: what changes while the files are looked at is looked at again.
                 self._changed = self._listen(workspace, place.wants)
-            stamps: Mapping[str, FileStamp] = read_stamps(machine.fs, path_of(workspace.folders.cache_dir, place.root))
+            stamps: Mapping[str, FileStamp] = read_stamps(
+                machine.fs, stamps_file(workspace.folders.cache_dir, place.root)
+            )
         else:
             place = msgspec.structs.replace(place, touched=tuple(sorted(touched)))
             stamps = self._seen.stamps if self._seen else {}
@@ -407,7 +409,7 @@ class WorktreeFiles:
         seen, basis = self._seen, view.basis
         if seen is None or not seen.is_all_recorded or seen.settings != settings:
             return None
-        marks = tuple(want.mark for want in as_defined(wanted(workspace), view))
+        marks = tuple(want.mark for want in as_defined(extractors_of(workspace), view))
         if self._to_look_at(view, settings, marks) != set():
             return None
         return msgspec.structs.replace(seen, seq=basis.seq, sum=basis.sum)

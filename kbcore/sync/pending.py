@@ -28,7 +28,7 @@ from kbcore.model.graph import CLIENT, FORMER_IDS, SyncedFile
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
 from kbcore.sync import wanted_files
-from kbcore.sync.active_extractors import SETTINGS, as_defined, for_documents, wanted_and_faults
+from kbcore.sync.active_extractors import SETTINGS, as_defined, document_extractors, extractors_and_faults
 from kbcore.sync.answer import globs_line
 from kbcore.sync.begun_renames import BegunRename, read_begun
 from kbcore.sync.difference import RECONSIDERED
@@ -118,7 +118,7 @@ class PendingFiles(msgspec.Struct, frozen=True):
 
 def place_of(workspace: Workspace) -> ScanScope:
     """Return where a sync of this worktree looks. Raises ``InvalidConfig``."""
-    wants, problems = wanted_and_faults(workspace)
+    wants, problems = extractors_and_faults(workspace)
     root = workspace.repo.worktree
     begun = read_begun(workspace.machine.fs, workspace.folders.cache_dir, root)
     return ScanScope(
@@ -137,7 +137,7 @@ def nothing_read(workspace: Workspace) -> str:
 
     Raises: ``InvalidConfig``.
     """
-    wants, elsewhere = for_documents(workspace), dict[str, list[str]]()
+    wants, elsewhere = document_extractors(workspace), dict[str, list[str]]()
     for path in _paths(workspace.repo.worktree):
         if wanted_files.is_wanted(wants, path):
             return ""

@@ -37,7 +37,7 @@ from kbcore.sync.paths import is_named
 from kbcore.sync.pending import find_pending, place_of
 from kbcore.sync.planned import FilePlan, unchanged_files
 from kbcore.sync.scan import FileStamp, FoundFile
-from kbcore.sync.stamps import path_of, read_stamps, write_stamps
+from kbcore.sync.stamps import read_stamps, stamps_file, write_stamps
 from kbcore.sync.workers import Workers
 from kbcore.text.problems import FileProblem
 from kbcore.text.wording import some_of
@@ -161,7 +161,7 @@ class _Attempt:
 
     def run(self, author: Author) -> SyncAnswer:
         fs, head = self.workspace.machine.fs, self.store.head()
-        stamps_path = path_of(self.workspace.folders.cache_dir, self.place.root)
+        stamps_path = stamps_file(self.workspace.folders.cache_dir, self.place.root)
         options = self.options
         stamps = {} if options.rebuild or options.touched is not None else read_stamps(fs, stamps_path)
         self.store.read(lambda view: self._find(view, stamps))

@@ -27,7 +27,7 @@ from kbcore.git.worktree_content import Unfit
 from kbcore.query.owners import EntityOwners, owners_of_file
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
-from kbcore.sync.active_extractors import for_documents
+from kbcore.sync.active_extractors import document_extractors
 from kbcore.sync.code_owners import owners_here
 from kbcore.sync.detecting import check_text, paths_of, reader
 from kbcore.sync.walk import FolderWalk
@@ -77,7 +77,7 @@ def list_sources(workspace: Workspace, view: View) -> SourceList:
 
     Raises: ``InvalidConfig``, ``GitUnusable``.
     """
-    wants = for_documents(workspace)
+    wants = document_extractors(workspace)
     walk = scanning.walk_of(workspace.repo.worktree, wants)
     owner = _owned(walk, wants)
     found = view.cells("node", ["id", "source"], ("source is not null", []), lambda node: node.source is not None)
@@ -107,7 +107,7 @@ def try_file(workspace: Workspace, path: str, *, profile: str = "", entry: Mappi
         tried = _tried_entry(workspace, path, profile, entry)
         facts = sources.EXTRACTOR.extract(SourceFile(path, data), resolved(tried))
         return _completed(workspace, FileSays(path, profile or "the entry", "", facts))
-    wants = for_documents(workspace)
+    wants = document_extractors(workspace)
     found = scanning.wanted_at(wants, path)
     if found is None:
         hint = (

@@ -36,7 +36,7 @@ class _Kept(msgspec.Struct, frozen=True):
 _decode = msgspec.json.Decoder(_Kept).decode
 
 
-def path_of(cache: Path, worktree: Path) -> Path:
+def stamps_file(cache: Path, worktree: Path) -> Path:
     """Return where the stamps of a worktree are kept; each worktree has its own files, whatever the branch."""
     return cache / f"stamps-{mark_of(worktree)}.json"
 

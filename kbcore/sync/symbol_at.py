@@ -20,7 +20,7 @@ from kbcore.query import sql
 from kbcore.query.data_names import known_paths
 from kbcore.query.subject import COLUMNS, Subject, find, subject_of
 from kbcore.store.workspace import Workspace
-from kbcore.sync.active_extractors import wanted
+from kbcore.sync.active_extractors import extractors_of
 from kbcore.sync.scan import found_at
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import is_it, near_ones
@@ -106,7 +106,7 @@ def _folder(place: str, text: str) -> NotFound:
 
 def _at_line(workspace: Workspace, view: View, place: PlaceInFile, found: list[Subject]) -> list[Subject]:
     """Return the innermost symbol around a line, else the entity that begins last before it; all where none does."""
-    wants = wanted(workspace)
+    wants = extractors_of(workspace)
     read = found_at(workspace.repo.worktree, wants, place.path)
     data = _content(workspace.repo.worktree, place.path)
     if read is None or data is None:
@@ -136,7 +136,7 @@ def lines_of(workspace: Workspace, branch: str, node: Node) -> tuple[int, int] |
 
 def lines_of_file(workspace: Workspace, branch: str, path: str) -> dict[str, tuple[int, int]]:
     """Return the first and the last line of each symbol of a file, as it is now; none where it is not checked out."""
-    want = next((one for one in wanted(workspace) if one.extractor is code.EXTRACTOR), None)
+    want = next((one for one in extractors_of(workspace) if one.extractor is code.EXTRACTOR), None)
     data = _content(workspace.repo.worktree, path) if want and _is_here(workspace, branch) else None
     return code.lines_of_symbols(path, data, want.settings) if want and data is not None else {}
 

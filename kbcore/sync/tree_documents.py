@@ -17,7 +17,7 @@ from kbcore.model.claims.change import Change
 from kbcore.store.kb_folder import KB
 from kbcore.store.settings_files import CONFIG, SCHEMA
 from kbcore.store.workspace import Workspace
-from kbcore.sync.active_extractors import as_defined, wanted
+from kbcore.sync.active_extractors import as_defined, extractors_of
 from kbcore.sync.documents import NOWHERE, content_name, wanted_in
 from kbcore.sync.scan import FoundFile, content_of, misnamed, unread
 from kbcore.view.view import View
@@ -45,7 +45,7 @@ class TreeDocuments:
         """
         self._workspace = workspace
         self._view, self._claims = view, claims
-        self._wants = as_defined(wanted(workspace), view) if view else wanted(workspace)
+        self._wants = as_defined(extractors_of(workspace), view) if view else extractors_of(workspace)
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ class TreeDocuments:
         ):
             return None
         index = self._claims(view)
-        ids = change_file.ids_in(data)
+        ids = change_file.change_ids(data)
         bodies = index.bodies(ids)
         if bodies.keys() != {*ids} or any(map(_is_redacted, bodies.values())) or bodies.keys() & index.taken_out.keys():
             return None

@@ -181,7 +181,7 @@ def open_parts(shared: database.Connection, paths: Mapping[str, Sequence[str]], 
                     _load(connection, table, files)
                 else:
                     _empty(connection, table)
-        yield View(connection, basis, has_views=True)
+        yield View(connection, basis, is_queryable=True)
 
 
 def _empty(connection: database.Connection, table: str) -> None:

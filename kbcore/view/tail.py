@@ -30,12 +30,12 @@ class Tail:
     Whoever calls a method that takes a connection holds the lock of the view.
     """
 
-    def __init__(self, *, is_base_empty: bool, is_own: bool, has_views: bool = False) -> None:
+    def __init__(self, *, is_base_empty: bool, is_own: bool, is_queryable: bool = False) -> None:
         self.is_base_empty = is_base_empty
         """The base need not be asked: all there is came after."""
         self._is_own = is_own
         self._unloaded = RowBatch()
-        self._has_views = has_views
+        self._is_queryable = is_queryable
         self._has_overlay = False
         self._hidden: dict[str, set[str]] = {name: set() for name in ELEMENTS}
         self._loaded: dict[str, set[str]] = {name: set() for name in ELEMENTS}
@@ -123,11 +123,11 @@ class Tail:
 
     def load(self, connection: database.Connection) -> None:
         """Make everything visible to SQL."""
-        if not (self._has_views or (len(self._unloaded) and not self._is_own)):
+        if not (self._is_queryable or (len(self._unloaded) and not self._is_own)):
             # Tables that are not as they should be come to light here.
             with database.transaction(connection), database.explained_all():
                 table_creation.create_plain(connection)
-            self._has_views = True
+            self._is_queryable = True
         if len(self._unloaded):
             self._load_rows(connection)
 
@@ -146,7 +146,7 @@ class Tail:
                     base_rows.tail_of(connection, table, batch, self._loaded[table], self._hidden[table])
             database.load(connection, "base.record" if self._is_own else "record_tail", RECORD, batch.records)
         # Only what is committed counts as loaded: whatever ended this early is tried again as a whole.
-        self._unloaded, self._has_views, self._has_overlay = RowBatch(), True, not self._is_own
+        self._unloaded, self._is_queryable, self._has_overlay = RowBatch(), True, not self._is_own
         for table in ELEMENTS:
             self._hidden[table] |= batch.older[table]
             self._loaded[table].update(batch.current[table])

@@ -57,7 +57,7 @@ class View:
     """The graph of a branch at one seq, ready for SQL. For one thread at a time, which ``ViewPool`` sees to.
 
     ``opened`` is the database, with the base attached, or makes it when it is first asked. ``is_own`` says that no
-    other view uses the base, and that it may be written to. With ``has_views`` the database has what queries read.
+    other view uses the base, and that it may be written to; ``is_queryable``, that the database has what queries read.
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class View:
         basis: BaseStamp,
         *,
         is_own: bool = False,
-        has_views: bool = False,
+        is_queryable: bool = False,
     ) -> None:
         if isinstance(opened, database.Connection):
             self._connection = opened
         else:
             self._opened = opened
         self._lock = threading.RLock()
-        self._tail = Tail(is_base_empty=not basis.seq, is_own=is_own, has_views=has_views)
+        self._tail = Tail(is_base_empty=not basis.seq, is_own=is_own, is_queryable=is_queryable)
         self._pending = UnfoldedRecords()
         self._is_whole = True
         self._base = BaseLookups(self._ask_base)

@@ -20,7 +20,7 @@ from kbcore.errors import (
 from kbcore.process import interrupting
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
-from kbcore.sync.active_extractors import wanted
+from kbcore.sync.active_extractors import extractors_of
 from kbcore.sync.run import check_worktree
 from kbcore.watch.checking import Checking
 from kbcore.watch.debounce import Debouncer, PendingWork
@@ -130,7 +130,7 @@ class Watcher:
         try:
             branch = workspace.head().branch
             try:
-                globs = [glob for want in wanted(workspace) for glob, _ in want.globs]
+                globs = [glob for want in extractors_of(workspace) for glob, _ in want.globs]
             except InvalidConfig:
                 globs = []  # they can be fixed; the next sync reports what is wrong
             self._found = places_of(workspace, globs, branch)

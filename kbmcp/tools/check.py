@@ -56,7 +56,7 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
     Raises: ``InvalidQuery`` for arguments that are wrong, with those that are known already, or a cursor that does not
     fit; ``NotFound`` where only rules, ids or paths are unknown, of one of these arguments; ``InvalidConfig``.
     """
-    from kbcore.sync.active_extractors import faults_of
+    from kbcore.sync.active_extractors import settings_faults
     from kbcore.sync.pending import nothing_read
 
     found = [*problems, *(limit_problems(asked.limit) if asked.limit is not None else ())]
@@ -83,7 +83,7 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
         if state.freshness == "unknown" and not is_compared:
             notes = [_RECORDS_ONLY, _LATER if state.is_retryable else "", shown.get("note", "")]
             shown |= {"ok": None, "code": FilesUnknown.code, "note": " ".join(filter(None, notes))}
-        said = [f"{fault.message} {fault.remedy}" for fault in faults_of(call.workspace)]
+        said = [f"{fault.message} {fault.remedy}" for fault in settings_faults(call.workspace)]
         said += [f"{one.place}: {one.message} {one.remedy}" for one in call.workspace.cut_values()]
         if not state.seq and state.freshness == "current":
             said.append(nothing_read(call.workspace))

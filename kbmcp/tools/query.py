@@ -151,7 +151,7 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     from kbcore.query.former_ids import said, with_present_ids
     from kbcore.store.history.moment import Meant
     from kbcore.store.history.when import span_meant
-    from kbcore.sync.active_extractors import faults_of
+    from kbcore.sync.active_extractors import settings_faults
     from kbcore.sync.at_commit import read_point
     from kbcore.sync.overlay import as_of
     from kbcore.view.branch_definitions import schema_at
@@ -199,7 +199,7 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     try:
         if point is not None:
             return read_point(call.workspace, call.store, point, answer_at, notes=call.notes)
-        call.notes.extend(f"{fault.message} {fault.remedy}" for fault in faults_of(call.workspace))
+        call.notes.extend(f"{fault.message} {fault.remedy}" for fault in settings_faults(call.workspace))
         return call.page(lambda view: answer(view, None))
     except InvalidQuery as error:
         raise _as_asked(error, asked) from error

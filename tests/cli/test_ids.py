@@ -108,7 +108,7 @@ def test_ids_that_changes_create_or_rename_count_in_commits_and_in_worktrees(kb,
     def file(claims) -> tuple[str, bytes]:
         change = identified(Change("", "2026-11-20T10:00:00.000000Z", "agent", "kb", claims))
         data = change_file.encode([change])
-        return f".kb/changes/{change_file.path_of([change], data)}", data
+        return f".kb/changes/{change_file.file_path([change], data)}", data
 
     git(repo, "switch", "-q", "-c", "topic")
     name, data = file((Create("REQ-50"),))

@@ -13,27 +13,34 @@ from tests.support.processes.terminal import Terminal
 TEST = {"type": "test", "title": "Login works", "status": "passing"}
 
 
-@pytest.fixture
-def proposed(kb, user, synced):
-    """An agent has proposed a test with an edge, in one session, and a change of a requirement, in another one."""
-    settings = json.loads((synced / ".kb/config.json").read_text())
-    (synced / ".kb/config.json").write_text(json.dumps(settings | {"review": {"actors": "agent*"}}))
-    user.setenv("KB_ACTOR", "agent-1")
-    user.setenv("KB_SESSION", "monday")
+def two_proposals(root, run):
+    """An agent proposes a test with an edge, in one session, and a change of a requirement, in another one."""
+    settings = json.loads((root / ".kb/config.json").read_text())
+    (root / ".kb/config.json").write_text(json.dumps(settings | {"review": {"actors": "agent*"}}))
     edge = {"type": "verified_by", "from": "REQ-1", "to": "T-NEW"}
-    request = {"entities": [{"id": "T-NEW", **TEST}], "edges": [edge]}
-    written = kb("apply", "-", stdin=json.dumps(request))
-    assert "Only proposed: 2 new facts. A person accepts or rejects them: `kb review`." in written.err
-    user.setenv("KB_SESSION", "tuesday")
-    kb("apply", "-", stdin=json.dumps({"entities": [{"id": "REQ-1", "owner": "ann"}]}))
-    user.delenv("KB_SESSION")
-    user.setenv("KB_ACTOR", "tester")
-    return synced
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KB_ACTOR", "agent-1")
+        patch.setenv("KB_SESSION", "monday")
+        run("apply", "-", stdin=json.dumps({"entities": [{"id": "T-NEW", **TEST}], "edges": [edge]}))
+        patch.setenv("KB_SESSION", "tuesday")
+        run("apply", "-", stdin=json.dumps({"entities": [{"id": "REQ-1", "owner": "ann"}]}))
+
+
+@pytest.fixture
+def proposed(grown):
+    return grown(two_proposals)
 
 
 def left(kb, *words):
     found = kb("review", "--json", *words).json
     return [(one.get("id") or f"{one['from']} {one['to']}", one.get("field", "")) for one in found["proposals"]]
+
+
+def test_who_proposes_is_told_that_it_is_only_proposed(kb, user, proposed):
+    user.setenv("KB_ACTOR", "agent-1")
+    edge = {"type": "verified_by", "from": "REQ-2", "to": "T-2"}
+    written = kb("apply", "-", stdin=json.dumps({"entities": [{"id": "T-2", **TEST}], "edges": [edge]}))
+    assert "Only proposed: 2 new facts. A person accepts or rejects them: `kb review`." in written.err
 
 
 def test_it_is_listed_as_a_diff_below_who_proposed_it(kb, proposed):

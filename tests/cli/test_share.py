@@ -420,7 +420,7 @@ def test_a_file_with_what_no_client_can_say_is_refused_and_the_branch_stays_usab
     claims = (Create("X-1"), SetField(EntityRef("X-1", (SELF,)), "tags", now="x", salt="s" * 16))
     change = identified(Change("", "2026-11-01T10:00:00.000000Z", "eve", "kb/x", claims))
     data = change_file.encode([change])
-    place = synced / ".kb" / "changes" / change_file.path_of([change], data)
+    place = synced / ".kb" / "changes" / change_file.file_path([change], data)
     place.parent.mkdir(parents=True)
     place.write_bytes(data)
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from kbcore.model.claims.change import SELF, Change, EntityRef, SetField, identified, redacted
-from kbcore.model.claims.change_file import decode, encode, packs, path_of
+from kbcore.model.claims.change_file import decode, encode, encode_packs, file_path
 from tests.support.generators.change_histories import DOCUMENTS, play, random_steps
 
 PAGE = Path(__file__).parents[2] / "docs" / "change-format.md"
@@ -171,7 +171,7 @@ def test_the_second_reader_agrees_with_the_first_on_generated_packs() -> None:
     read_packs = 0
     for seed in range(60):
         made = [*play(random_steps(seed), DOCUMENTS[seed % 3]).made.values()]
-        for path, data in packs(identified(redacted_or_not(one, at)) for at, one in enumerate(made)).items():
+        for path, data in encode_packs(identified(redacted_or_not(one, at)) for at, one in enumerate(made)).items():
             assert read_pack(path, data.decode()) == [one.id for one in decode(data, path).changes]
             read_packs += 1
     assert read_packs > 50
@@ -184,7 +184,7 @@ def test_the_second_reader_agrees_with_the_first_on_generated_files() -> None:
         changes = [identified(redacted_or_not(one, at)) for at, one in enumerate(made)]
         if changes:
             text = encode(changes).decode()
-            assert read(path_of(changes, text.encode()), text) == [one.id for one in changes]
+            assert read(file_path(changes, text.encode()), text) == [one.id for one in changes]
             read_files += 1
     assert read_files > 50
 
@@ -204,7 +204,7 @@ def test_both_readers_refuse_what_is_beside_the_hash_that_replaces_it() -> None:
     ):
         assert identified(forged).id == hidden.id
         data = encode([forged])
-        path = path_of([forged], data)
+        path = file_path([forged], data)
         assert decode(data, path).problem is not None
         with pytest.raises(AssertionError):
             read(path, data.decode())

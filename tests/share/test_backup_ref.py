@@ -127,7 +127,7 @@ def test_months_without_news_keep_their_packs(writing: Clone, up: Path) -> None:
     [path] = content(writing).files
     files = {**content(writing).files}
     old = [redacted(one) for one in change_file.decode(files[path], path).changes]
-    made = change_file.packs([*old, *(identified_in(one, "2020-01") for one in old[:1])])
+    made = change_file.encode_packs([*old, *(identified_in(one, "2020-01") for one in old[:1])])
     set_ref(up, made)
     writing.add("FACT-2", title="Later")
     push(writing)
@@ -236,7 +236,7 @@ def test_a_redacted_copy_in_the_ref_wins_and_stays(writing: Clone, clone: Callab
     hidden = [
         redacted(one, claims=range(9)) if one.actor == "bob" else one for one in change_file.decode(data, path).changes
     ]
-    set_ref(up, change_file.packs(hidden))
+    set_ref(up, change_file.encode_packs(hidden))
     writing.add("FACT-2", title="Later")
     push(writing)
     assert sum(b"By bob" in data for data in content(writing).files.values()) == 0
@@ -372,7 +372,7 @@ def test_a_ref_that_kb_cannot_read_is_refused_by_push_and_fetch(writing: Clone, 
         "foreign": {"README.md": b"text"},
         "folder": {path: data, "other.jsonl": data},
         "withdrawn": {path: data, "withdrawn.txt": b"abc\n"},
-        "secret": change_file.packs([with_text(one, SECRET) for one in change_file.decode(data, path).changes]),
+        "secret": change_file.encode_packs([with_text(one, SECRET) for one in change_file.decode(data, path).changes]),
         "newer": {path: data.replace(b'"pack":1', b'"pack":2')},
     }[how]
     set_ref(up, files)

@@ -114,7 +114,7 @@ def test_a_planted_file_that_hides_text_or_holds_a_secret_is_refused(ann: Clone,
     before = ann.facts()
     change = with_title(next(iter(ann.committed().values()))[0], title)
     data = change_file.encode([change])
-    path = planted(ann, data, change_file.path_of([change], data))
+    path = planted(ann, data, change_file.file_path([change], data))
     [(where, problem)] = ann.sync().problems
     assert (where, problem.code) == (path, code)
     assert ann.facts() == before
@@ -127,7 +127,7 @@ def test_a_planted_file_whose_writer_is_named_like_a_secret_is_refused(ann: Clon
     before = ann.facts()
     change = identified(msgspec.structs.replace(next(iter(ann.committed().values()))[0], **{member: SECRET}))
     data = change_file.encode([change])
-    path = planted(ann, data, change_file.path_of([change], data))
+    path = planted(ann, data, change_file.file_path([change], data))
     assert [(where, one.code, one.line) for where, one in ann.sync().problems] == [(path, "secret", 1)]
     assert ann.facts() == before
     ann.git("rm", "--quiet", path)

@@ -33,7 +33,7 @@ NAME = re.compile(r"[0-9]{4}-[0-9]{2}/[0-9abcdefghjkmnpqrstvwxyz]{26}-[0-9a-f]{8
 def test_names_are_short_and_the_same_on_every_file_system(at, actor):
     """No letter differs by case or by composition, none is reserved, and the length is always the same."""
     change = identified(Change("", f"{at:%Y-%m-%dT%H:%M:%S.%f}Z".zfill(27), actor, "kb", (Create("Ä" * 300),)))
-    path = change_file.path_of([change], change_file.encode([change]))
+    path = change_file.file_path([change], change_file.encode([change]))
     assert NAME.fullmatch(path)
     assert len(path) == 49
     assert path.split("/")[0] == change.at[:7]

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kbcore.extract.changes import is_change_file, is_pack
+from kbcore.extract.changes import is_change_file, is_pack_file
 from kbcore.model.claims.change import Change, Create, Rename, union
 from kbcore.model.claims.fold import ABSENT, DELETED, fold
 from kbcore.model.claims.meeting import meeting, named
@@ -178,7 +178,7 @@ def packed_and_deleted(
         packed = {
             change.id: path
             for path, changes in sorted(one.items())
-            if path not in earlier and is_pack(path)
+            if path not in earlier and is_pack_file(path)
             for change in changes
         }
         left = {change.id for changes in other.values() for change in changes}

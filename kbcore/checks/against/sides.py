@@ -23,7 +23,7 @@ from kbcore.git import Tree, blobs
 from kbcore.model.graph import CLIENT, Node
 from kbcore.model.schema import Schema
 from kbcore.store.workspace import Workspace
-from kbcore.sync.active_extractors import as_defined, wanted
+from kbcore.sync.active_extractors import as_defined, extractors_of
 from kbcore.sync.documents import RepositoryDocuments
 from kbcore.sync.fields import stated_by_clients, stated_fields
 from kbcore.sync.scan import FoundFile, found_at
@@ -145,7 +145,7 @@ def _settings(settings: TreeSettings, tree: Tree, name: str) -> Workspace:
 def _edited(workspace: Workspace, view: View, branch: str, tree: Tree) -> dict[str, FoundFile | None]:
     """Return the documents of the worktree that are not as a commit has them; None for one that is gone."""
     differing = RepositoryDocuments(workspace, workspace.store(branch).claims).differing(view, tree)
-    wants, root = as_defined(wanted(workspace), view), workspace.repo.worktree
+    wants, root = as_defined(extractors_of(workspace), view), workspace.repo.worktree
     paths = [*(one.path for one in differing.read), *differing.gone]
     return {path: found_at(root, wants, path) if os.path.lexists(root / path) else None for path in paths}
 

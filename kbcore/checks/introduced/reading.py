@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 from kbcore.extract.facts import Facts
 from kbcore.store.workspace import Workspace
-from kbcore.sync.active_extractors import wanted
+from kbcore.sync.active_extractors import extractors_of
 from kbcore.sync.scan import found_at
 from kbcore.view.view import View
 
@@ -15,7 +15,7 @@ def facts_now(workspace: Workspace, view: View, branch: str, paths: Collection[s
     """Return what gives the facts of one of these files; None where it is not what the branch has recorded."""
     if not workspace.repo.has_worktree or workspace.head().branch != branch:
         return lambda _: None
-    wants = wanted(workspace)
+    wants = extractors_of(workspace)
     taken_in = {one.path: one.hash for one in view.sources(sorted(paths))}
 
     def facts(path: str) -> Facts | None:

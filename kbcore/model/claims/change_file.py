@@ -139,7 +139,7 @@ def is_pack(path: str) -> bool:
     return path.startswith(_PACK) and "/" not in path
 
 
-def packs(changes: Iterable[Change]) -> dict[str, bytes]:
+def encode_packs(changes: Iterable[Change]) -> dict[str, bytes]:
     """Return the packs of these changes by path: one for each month, in the order of time, as large as one may be.
 
     The same changes are the same packs. Of several copies of one change, what any of them redacted is redacted.
@@ -169,10 +169,10 @@ def rewritten(path: str, changes: Sequence[Change]) -> tuple[str, bytes]:
         data = b"".join([_pack_line(one) for one in changes])
         return _pack_path(changes[0].at[:_MONTH_CHARS], data), data
     data = encode(changes)
-    return path_of(changes, data), data
+    return file_path(changes, data), data
 
 
-def path_of(changes: Sequence[Change], data: bytes) -> str:
+def file_path(changes: Sequence[Change], data: bytes) -> str:
     """Return the path of a file with these changes from the folder of change files: ``2026-11/ULID-DIGEST.jsonl``.
 
     The ULID is that of the first change: its time in UTC, and the first 80 bits of its id. The digest is 32 bits of the
@@ -197,7 +197,7 @@ def decode(data: bytes, path: str) -> ReadChanges:
         return ReadChanges(problem=FileProblem(0, "not_canonical", "a value is nested deeper than KB reads", _RESTORE))
 
 
-def ids_in(data: bytes) -> list[str]:
+def change_ids(data: bytes) -> list[str]:
     """Return the ids of the changes in a file that ``decode`` has not refused, each once, in their order."""
     return [one.decode() for one in dict.fromkeys(_BEGIN.findall(b"\n" + data))]
 

@@ -92,15 +92,15 @@ def throw_away(workspace: Workspace, store: Path) -> Path:
     now = workspace.machine.clock.now().replace(":", "").replace("-", "")
     newest = max((one.when for one in in_trash(workspace) if one.name == directory.name), default="")
     is_vacated = store == directory or not files.is_directory(fs, directory)
-    target = trashed.path_of(fs, directory, max(now, _next(newest)), is_vacated=is_vacated)
+    target = trashed.trash_path(fs, directory, max(now, _next(newest)), is_vacated=is_vacated)
     _rename(fs, store, target)
     return target
 
 
 def in_trash(workspace: Workspace) -> list[TrashedStore]:
-    """Return the stores in the trash, those that came there first first. Raises: as ``trashed.entries``."""
+    """Return the stores in the trash, those that came there first first. Raises: as ``trashed.stores_in_trash``."""
     return (
-        trashed.entries(workspace.machine.fs, workspace.folders.branches_dir)
+        trashed.stores_in_trash(workspace.machine.fs, workspace.folders.branches_dir)
         if workspace.folders.has_branches_dir()
         else []
     )

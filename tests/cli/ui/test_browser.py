@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import time
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -12,7 +11,7 @@ import pytest
 
 from tests.cli.ui.test_pages import HOSTILE, PAGES, apply
 from tests.support.browser.chromium import chromium
-from tests.support.processes.cli import environment, program
+from tests.support.processes.cli import run_kb
 from tests.support.processes.explorer import Explorer
 
 SOON_MS = 10_000
@@ -488,7 +487,7 @@ def test_a_page_of_another_port_reads_nothing(browser, opened, explorer, tmp_pat
 def test_a_report_opens_from_the_disk_without_a_network_and_filters_and_prints(browser, root, tmp_path):
     report = tmp_path / "report.html"
     words = ["report", "--out", str(report), "--matrix", "req verified_by"]
-    subprocess.run([*program(), *words], cwd=root, env=environment(), check=True, capture_output=True)
+    assert run_kb(root, *words).status == 0
     context = browser.new_context(offline=True)
     page = context.new_page()
     page.set_default_timeout(SOON_MS)

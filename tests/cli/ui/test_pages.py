@@ -10,7 +10,6 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import time
 from contextlib import closing
 from html.parser import HTMLParser
@@ -27,7 +26,7 @@ from kbweb.server.pages.entities import entities
 from kbweb.server.pages.page import ExportTable, HtmlPage, PageRequest
 from kbweb.server.reading import Reader, ReadTarget
 from kbweb.server.request_values import RequestValues
-from tests.support.processes.cli import environment, program, write
+from tests.support.processes.cli import environment, run_kb, write
 from tests.support.processes.explorer import Explorer
 from tests.support.repository.places import STORES_NAME
 from tests.support.repository.project import AUTHOR, req
@@ -71,30 +70,13 @@ ALLOWED = {"data-base", "data-mark"}
 
 def apply(root, *entities, edges=(), actor="tester"):
     """Apply a changeset by another process."""
-    given = json.dumps({"entities": list(entities), "edges": list(edges)})
-    done = subprocess.run(
-        [*program(), "apply", "-"],
-        cwd=root,
-        env=environment({"KB_ACTOR": actor}),
-        input=given,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    kb(root, "apply", "-", actor=actor, stdin=json.dumps({"entities": list(entities), "edges": list(edges)}))
 
 
-def kb(root, *words, actor="tester"):
-    done = subprocess.run(
-        [*program(), *words],
-        cwd=root,
-        env=environment({"KB_ACTOR": actor}),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def kb(root, *words, actor="tester", stdin=""):
+    done = run_kb(root, *words, env=environment({"KB_ACTOR": actor}), stdin=stdin)
+    assert done.status == 0, done.err
+    return done.out
 
 
 @pytest.fixture(scope="module")
@@ -186,10 +168,7 @@ def test_a_matrix_has_the_rows_of_kb_matrix(explorer, root):
         (["req", "verified_by", "--holes"], "type=req&edges=verified_by&holes=1"),
         (["req", "relates_to", "--to", "req", "--tag", "auth"], "type=req&edges=relates_to&to=req&tag=auth"),
     ):
-        done = subprocess.run(
-            [*program(), "--json", "matrix", *words], cwd=root, env=environment(), capture_output=True, check=False
-        )
-        expected = json.loads(done.stdout)
+        expected = run_kb(root, "--json", "matrix", *words).json
         found = explorer.get(f"/matrix?{query}&format=json")
         if "error" in expected:
             assert found.status == 400

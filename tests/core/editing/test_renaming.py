@@ -30,7 +30,7 @@ from kbcore.store.history.compare import count_differences, diff, differences_fr
 from kbcore.store.history.log import RecordFilter, count_operations, log, no_such_entity, operations_from
 from kbcore.store.history.touched import TouchedElement, touched
 from kbcore.store.write_request import Author
-from kbcore.sync.active_extractors import wanted
+from kbcore.sync.active_extractors import extractors_of
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.view import View
 from tests.core.editing.renamed import (
@@ -434,6 +434,6 @@ def test_a_rename_asks_for_the_extractors_as_often_for_many_files_as_for_few(pro
     texts = {f"docs/requirements/{n}.md": LOGOUT.replace("REQ-2", f"REQ-{n}") for n in range(2, files + 1)}
     project.sync({"docs/requirements/login.md": LOGIN, **texts})
     lock = project.workspace().folders.cache_dir / "no lock"
-    with seeing_calls(lock, wanted.__code__) as calls:
+    with seeing_calls(lock, extractors_of.__code__) as calls:
         assert len(renamed(project, new="REQ-99").edits) == files
     assert len(calls) <= 3

@@ -31,7 +31,7 @@ def trash(parent: Path, number: int, *, by: Path | None = None) -> Head:
     """Put a new store of main into the trash; ``by`` took its place, or KB deleted it."""
     made = store(parent / "made")
     directory = by or parent / "main"
-    path = trashed.path_of(FS, directory, WHEN.format(number), is_vacated=by is None)
+    path = trashed.trash_path(FS, directory, WHEN.format(number), is_vacated=by is None)
     (parent / "made").rename(path.with_name(path.name.replace(directory.name, "main", 1)))
     return made
 
@@ -58,7 +58,7 @@ def test_a_store_is_followed_through_all_that_replaced_it(parent: Path) -> None:
     new, second = store(parent / "new"), parent / "second"
     store(second)
     first = trash(parent, 1, by=second)
-    place = trashed.path_of(FS, parent / "new", WHEN.format(2), is_vacated=False)
+    place = trashed.trash_path(FS, parent / "new", WHEN.format(2), is_vacated=False)
     second.rename(place.with_name(place.name.replace("new", "main", 1)))
     assert is_accounted(parent, first, new)
     assert not is_accounted(parent, first, None)
@@ -68,21 +68,21 @@ def test_a_store_is_followed_through_all_that_replaced_it(parent: Path) -> None:
 def test_a_name_that_kb_did_not_give_is_no_entry(parent: Path, name: str) -> None:
     store(parent / "made")
     (parent / "made").rename(parent / trashed.TRASH / name)
-    assert trashed.entries(FS, parent) == []
+    assert trashed.stores_in_trash(FS, parent) == []
 
 
 def test_a_store_whose_fate_is_not_stated_is_not_accounted_for(parent: Path) -> None:
     made = store(parent / "made")
     (parent / "made").rename(parent / trashed.TRASH / f"main~{WHEN.format(1)}")
-    assert [one.fate for one in trashed.entries(FS, parent)] == [""]
+    assert [one.fate for one in trashed.stores_in_trash(FS, parent)] == [""]
     assert not is_accounted(parent, made, None)
 
 
 def test_the_longest_name_of_a_branch_fits_into_the_trash(parent: Path) -> None:
     directory = parent / ids.encode_branch("x" * 1000)
     store(directory)
-    names = [trashed.path_of(FS, directory, WHEN.format(1), is_vacated=one).name for one in (True, False)]
+    names = [trashed.trash_path(FS, directory, WHEN.format(1), is_vacated=one).name for one in (True, False)]
     assert all(len(name) <= 255 for name in names)
     for name in names:
         (parent / trashed.TRASH / name).mkdir()
-    assert {one.name for one in trashed.entries(FS, parent)} == {directory.name}
+    assert {one.name for one in trashed.stores_in_trash(FS, parent)} == {directory.name}

@@ -10,7 +10,7 @@ import pytest
 from kbcore.errors import DerivedFact, InvalidQuery
 from kbcore.limits import MAX_SOURCE_FILE_BYTES
 from kbcore.store.pool import Machine
-from kbcore.sync.active_extractors import wanted
+from kbcore.sync.active_extractors import extractors_of
 from kbcore.sync.pending import find_pending, place_of
 from kbcore.sync.scan import read_named
 from tests.support.disk.faultfs import LoggingFs, NoSyncFs
@@ -114,7 +114,7 @@ def test_a_named_file_is_read_only_where_a_scan_would_read_it(project: Project) 
     project.write({f"{REQS}/large.md": b" " * (MAX_SOURCE_FILE_BYTES + 1)})
     (project.root / REQS / "link.md").symlink_to(outside / "1.md")
     (project.root / REQS / "folder").symlink_to(outside)
-    wants = wanted(project.workspace())
+    wants = extractors_of(project.workspace())
     for name in ("large.md", "link.md", "folder/1.md", "absent.md"):
         facts = read_named(project.root, wants, f"{REQS}/{name}")
         assert ([one.code for one in facts.problems], facts.entities) == (["unreadable"], ()), name

@@ -11,7 +11,7 @@ import pytest
 from kbcore.store.pool import Machine
 from kbcore.sync.pending import PendingFiles, find_pending, place_of
 from kbcore.sync.scan import FileStamp
-from kbcore.sync.stamps import path_of, read_stamps, write_stamps
+from kbcore.sync.stamps import read_stamps, stamps_file, write_stamps
 from tests.support.disk.faultfs import FailingFs, LoggingFs, NoSyncFs
 from tests.support.repository.clocks import PatientClock
 from tests.support.repository.project import Project, req
@@ -29,7 +29,7 @@ def later(project: Project) -> Project:
 
 def looked(project: Project) -> PendingFiles:
     workspace = project.workspace()
-    stamps = read_stamps(project.machine.fs, path_of(workspace.folders.cache_dir, project.root))
+    stamps = read_stamps(project.machine.fs, stamps_file(workspace.folders.cache_dir, project.root))
     return find_pending(project.view(), place_of(workspace), stamps, project.machine.clock.epoch_ns())
 
 

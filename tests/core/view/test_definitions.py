@@ -15,7 +15,7 @@ from kbcore.model.schema import CORE
 from kbcore.query import DataNames, Query, check
 from kbcore.store.apply import schema_after
 from kbcore.store.history.undo import UndoOptions, revert
-from kbcore.sync.active_extractors import as_defined, wanted
+from kbcore.sync.active_extractors import as_defined, extractors_of
 from kbcore.view.branch_definitions import schema_at
 from tests.support.repository.project import AUTHOR, Project, document, req
 
@@ -171,7 +171,7 @@ def test_documents_may_be_of_a_defined_type_and_are_read_again_when_it_comes(pro
 
 
 def test_how_files_are_read_only_changes_with_definitions_of_the_branch_s_own(project: Project) -> None:
-    wants = wanted(project.workspace())
+    wants = extractors_of(project.workspace())
     project.apply(entities=[{"id": "$ConceptType:Person", "type": "$ConceptType", "name": "Person", "title": "Person"}])
     assert as_defined(wants, project.view()) == wants
     project.apply(entities=[TASTE])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +12,7 @@ import yaml
 from kbcore.ids import check_branch_name
 from kbcore.limits import MAX_ID_CHARS, MAX_NAME_CHARS
 from tests.support.browser.hostile import texts
-from tests.support.processes.cli import environment, program, write
+from tests.support.processes.cli import environment, run_kb, write
 from tests.support.repository.repos import git
 
 TEXTS: Final = texts()
@@ -132,7 +131,5 @@ def _apply(
 
 
 def _kb(root: Path, *words: str, given: str = "", **env: str) -> None:
-    done = subprocess.run(
-        [*program(), *words], cwd=root, env=environment(env), input=given, capture_output=True, text=True, check=False
-    )
-    assert done.returncode in {0, 1}, done.stderr
+    done = run_kb(root, *words, env=environment(env), stdin=given)
+    assert done.status in {0, 1}, done.err

@@ -185,7 +185,7 @@ class Clone:
         found = [one.change for one in self.index.unshared(self.seq) if one.change.id not in there]
         if found:
             data = change_file.encode(found)
-            name = change_file.path_of(found, data)
+            name = change_file.file_path(found, data)
             read = change_file.decode(data, name)
             assert read.problem is None
             self.tree[f"{FOLDER}/{name}"] = read.changes
@@ -194,7 +194,7 @@ class Clone:
         """Replace the committed files but for the last few by packs, as ``kb share pack`` does, and commit that."""
         loose = sorted(path for path in self.committed & self.tree.keys() if "/pack-" not in path)
         old = loose[: max(len(loose) - number, 0)]
-        for name, data in change_file.packs(one for path in old for one in self.tree[path]).items():
+        for name, data in change_file.encode_packs(one for path in old for one in self.tree[path]).items():
             read = change_file.decode(data, name)
             assert read.problem is None
             self.tree[f"{FOLDER}/{name}"] = read.changes

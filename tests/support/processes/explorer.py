@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
 from tests.support.processes.cli import environment, program
+from tests.support.processes.forked import Forked
 
 WAIT_S = 60.0
 
@@ -41,7 +42,7 @@ class Explorer:
     """A running explorer of a repository; its browser has opened it, unless ``opens`` is false.
 
     ``browser`` is a command that ``kb ui`` itself starts as the browser of the user; without it none is started.
-    ``through`` is a program that starts it, with its arguments.
+    ``through`` is a program that starts it, with its arguments. With neither it has imported what it needs.
     """
 
     def __init__(
@@ -53,14 +54,20 @@ class Explorer:
         browser: str = "",
         through: Sequence[str] = (),
     ) -> None:
-        self.process = subprocess.Popen(
-            [*through, *program(), "--json", "ui", *(() if browser else ("--no-open",)), *words],
-            cwd=root,
-            env=environment({"KB_ACTOR": actor, **({"BROWSER": browser} if browser else {})}),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        self.process: Forked | subprocess.Popen[bytes]
+        if browser or through:
+            self.process = subprocess.Popen(
+                [*through, *program(), "--json", "ui", *(() if browser else ("--no-open",)), *words],
+                cwd=root,
+                env=environment({"KB_ACTOR": actor, **({"BROWSER": browser} if browser else {})}),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+        else:
+            env = environment({"KB_ACTOR": actor})
+            self.process = Forked("kb", ["--json", "ui", "--no-open", *words], env, root)
+            self.process.stdin.close()
         assert self.process.stdout
         line = self.process.stdout.readline()
         assert line, self.process.stderr and self.process.stderr.read()

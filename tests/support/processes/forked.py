@@ -31,6 +31,8 @@ from tests.support.repository.repos import git_env
 
 ROOT = Path(__file__).resolve().parents[3]
 _MODULES = {"kb": "kbcli.app", "kb-mcp": "kbmcp.server"}
+_PACKAGES = {"kb": ("kbcore", "kbcli", "kbweb"), "kb-mcp": ("kbcore", "kbmcp")}
+"""The packages that they import from."""
 _LATER = ("difflib", "encodings.idna", "encodings.utf_8_sig", "gherkin", "pwd", "zoneinfo")
 """Modules that are imported while a command runs: another user may not be allowed to read this Python."""
 
@@ -178,7 +180,7 @@ def main() -> int:
 def _imported(program: str) -> Callable[[Sequence[str]], int]:
     """Return what a program begins with, once all that it may need is imported."""
     module = importlib.import_module(_MODULES[program])
-    for name in ("kbcore", module.__package__):
+    for name in _PACKAGES[program]:
         for one in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
             importlib.import_module(one.name)
     for name in _LATER:

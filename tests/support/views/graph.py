@@ -29,19 +29,25 @@ def _database() -> database.Connection:
     return database.Connection(duckdb.connect(config={"threads": 1}))
 
 
-# What keeps a strategy keeps this module with it, beyond the end of DuckDB, which then tells of a leak.
-atexit.register(_database.cache_clear)
-
-
-_gone: list[tuple[database.Connection, str]] = []
+_connections: dict[str, database.Connection] = {}
+"""That of each graph, by the name of its database."""
+_gone: list[str] = []
 """The databases of graphs that nobody has any more. The collector may run anywhere, so it does not use them."""
 
 
 def _detach_gone() -> None:
     while _gone:
-        connection, name = _gone.pop()
+        name = _gone.pop()
+        connection = _connections.pop(name)
         connection.execute(f"use memory; detach {name}")
         connection.close()
+
+
+@atexit.register
+def _free() -> None:
+    """Free all connections: what keeps a strategy keeps graphs beyond the end of DuckDB, which then reports a leak."""
+    _connections.clear()
+    _database.cache_clear()
 
 
 class Graph:
@@ -50,9 +56,9 @@ class Graph:
     def __init__(self) -> None:
         _detach_gone()
         self._name = name = f"graph_{next(_NUMBERS)}"
-        self.connection = _database().cursor()
+        _connections[name] = _database().cursor()
         self.connection.execute(f"attach ':memory:' as {name}; use {name}")
-        weakref.finalize(self, _gone.append, (self.connection, name))
+        weakref.finalize(self, _gone.append, name)
         self.seq = 1
         self.overlay_mark = ""
         self.basis = BaseStamp("store", "", 1, "", "", "", 0)
@@ -63,6 +69,11 @@ class Graph:
         for name, columns in self._columns.items():
             listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
             self.connection.execute(f"create table {name} ({listed})")
+
+    @property
+    def connection(self) -> database.Connection:
+        """Return the connection to its database."""
+        return _connections[self._name]
 
     @property
     def recorded_seq(self) -> int:

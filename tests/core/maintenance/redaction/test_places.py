@@ -293,7 +293,7 @@ def test_change_files_of_the_worktree_are_written_again_under_a_new_name(project
     )
     change = identified(Change("", "2026-11-28T12:00:00.000000Z", "ann", "kb/0.1", claims, message=SECRET, salt="e1f2"))
     data = change_file.encode([change])
-    old = project.root / ".kb/changes" / change_file.path_of([change], data)
+    old = project.root / ".kb/changes" / change_file.file_path([change], data)
     old.parent.mkdir(parents=True)
     old.write_bytes(data)
     project.apply(entities=[entity("REQ-1")])

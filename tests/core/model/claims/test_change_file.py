@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kbcore import limits
 from kbcore.model.claims.change import SELF, Change, Create, EntityRef, SetField, identified, redacted
-from kbcore.model.claims.change_file import decode, encode, packs, path_of
+from kbcore.model.claims.change_file import decode, encode, encode_packs, file_path
 from kbcore.text.problems import FileProblem
 from tests.support.effort.scale import tries
 from tests.support.generators.change_histories import DOCUMENTS, play, random_steps
@@ -23,7 +23,7 @@ CHANGE = identified(
     Change("", AT, "ann", "kb/1", (Create("A"), SetField(A, "title", now="Pay\nnow", salt="s1")), "why", "s0")
 )
 DATA = encode([CHANGE])
-PATH = path_of([CHANGE], DATA)
+PATH = file_path([CHANGE], DATA)
 
 
 def problem(data: bytes, path: str = "") -> FileProblem:
@@ -41,8 +41,8 @@ def test_changes_come_back_as_they_were_written(seed: int, hides: bool) -> None:
     changes = [redacted(one, message=True, claims=range(9), names=range(4)) if hides else one for one in stamped]
     data = encode(changes)
     if changes:
-        assert decode(data, path_of(changes, data)) == (tuple(changes), None)
-        assert decode(data.replace(b"\n", b"\r\n"), path_of(changes, data)) == (tuple(changes), None)
+        assert decode(data, file_path(changes, data)) == (tuple(changes), None)
+        assert decode(data.replace(b"\n", b"\r\n"), file_path(changes, data)) == (tuple(changes), None)
 
 
 def test_every_line_begins_with_the_id_of_its_change_and_says_one_claim() -> None:
@@ -121,9 +121,9 @@ def test_a_value_beside_its_hash_and_a_claim_with_neither_are_refused_with_their
     change: Change, line: int
 ) -> None:
     data = encode([change])
-    found = problem(data, path_of([change], data))
+    found = problem(data, file_path([change], data))
     assert (found.line, found.code) == (line, "not_canonical")
-    [(name, packed)] = packs([change]).items()
+    [(name, packed)] = encode_packs([change]).items()
     found = problem(packed, name)
     assert (found.line, found.code) == (1, "not_canonical")
 
@@ -143,7 +143,7 @@ def test_text_that_a_reviewer_does_not_see_is_refused(sign: str) -> None:
     ):
         made = identified(change)
         data = encode([made])
-        assert problem(data, path_of([made], data)).code == "unsafe_text"
+        assert problem(data, file_path([made], data)).code == "unsafe_text"
 
 
 def test_text_that_is_not_seen_in_a_deeply_nested_value_is_refused() -> None:
@@ -152,7 +152,7 @@ def test_text_that_is_not_seen_in_a_deeply_nested_value_is_refused() -> None:
         value = [value]
     made = identified(Change("", AT, "ann", "kb/1", (SetField(A, "attributes.k", now=value),)))
     data = encode([made])
-    assert problem(data, path_of([made], data)).code == "not_canonical"
+    assert problem(data, file_path([made], data)).code == "not_canonical"
 
 
 def test_a_reference_that_no_client_can_make_is_refused_after_one_that_it_can() -> None:
@@ -160,7 +160,7 @@ def test_a_reference_that_no_client_can_make_is_refused_after_one_that_it_can() 
     claims = SetField(A, "title", now="Pay"), SetField(A, "owner", now="ann"), SetField(wrong, "owner", now="bob")
     made = identified(Change("", AT, "ann", "kb/1", claims))
     data = encode([made])
-    found = problem(data, path_of([made], data))
+    found = problem(data, file_path([made], data))
     assert (found.code, found.line) == ("impossible", 4)
 
 

@@ -23,7 +23,7 @@ from kbcore.model.claims.change import (
     SetField,
     identified,
 )
-from kbcore.model.claims.change_file import decode, encode, packs, path_of
+from kbcore.model.claims.change_file import decode, encode, encode_packs, file_path
 from kbcore.model.claims.claim_check import claim_fault
 
 A = EntityRef("A", (SELF,))
@@ -78,12 +78,12 @@ IMPOSSIBLE: list[tuple[Claim, str]] = [
 def test_what_no_client_can_say_is_refused_with_its_line(claim: Claim, says: str) -> None:
     change = identified(Change("", "2026-11-01T10:00:00.000000Z", "eve", "kb/x", (Create("A"), claim)))
     data = encode([change])
-    path = path_of([change], data)
+    path = file_path([change], data)
     problem = decode(data, path).problem
     assert problem is not None
     assert (problem.code, problem.line) == ("impossible", 3)
     assert says in problem.message
-    [(pack, packed)] = packs([change]).items()
+    [(pack, packed)] = encode_packs([change]).items()
     problem = decode(packed, pack).problem
     assert problem is not None
     assert (problem.code, problem.line) == ("impossible", 1)
@@ -112,6 +112,6 @@ def test_what_a_client_can_say_has_no_fault(claim: Claim) -> None:
 def test_a_time_that_is_not_in_utc_is_refused(at: str) -> None:
     change = identified(Change("", at, "eve", "kb/x", (Create("A"),)))
     data = encode([change])
-    problem = decode(data, path_of([change], data)).problem
+    problem = decode(data, file_path([change], data)).problem
     assert problem is not None
     assert "is no time in UTC" in problem.message

@@ -14,7 +14,7 @@ from kbcore import limits
 from kbcore.extract.changes import EXTRACTOR, FOLDER
 from kbcore.extract.facts import SourceFile
 from kbcore.model.claims.change import SELF, Change, Create, EntityRef, SetField, identified, redacted, union
-from kbcore.model.claims.change_file import decode, is_pack, packs, path_of, rewritten
+from kbcore.model.claims.change_file import decode, encode_packs, file_path, is_pack, rewritten
 from kbcore.text.problems import FileProblem
 from tests.support.effort.scale import tries
 from tests.support.generators.change_histories import DOCUMENTS, play, random_steps
@@ -28,7 +28,7 @@ def change(day: int, title: str = "Pay", month: str = "2026-11", salt: str = "s1
 
 
 FIRST, LAST = change(1), change(2, "Pay\nnow")
-[(PATH, DATA)] = packs([LAST, FIRST]).items()
+[(PATH, DATA)] = encode_packs([LAST, FIRST]).items()
 LINES = DATA.splitlines(keepends=True)
 
 
@@ -56,9 +56,9 @@ def history(seed: int) -> list[Change]:
 @settings(max_examples=tries(50, 2000), deadline=None)
 def test_the_packs_of_a_set_of_changes_hold_it_by_month_whatever_its_order(seed: int) -> None:
     changes = history(seed)
-    found = packs(changes)
+    found = encode_packs(changes)
     random.Random(seed).shuffle(changes)
-    assert packs([*changes, *changes]) == found
+    assert encode_packs([*changes, *changes]) == found
     read = [one for path, data in found.items() for one in decode(data, path).changes]
     assert {one.id: one for one in read} == union(changes)
     assert len(read) == len(union(changes))
@@ -80,14 +80,14 @@ def test_a_line_is_a_change_with_its_claims_and_begins_with_its_id() -> None:
 def test_the_name_of_a_pack_is_safe_and_no_other_name_means_one() -> None:
     assert re.fullmatch(r"pack-2026-11-[0-9a-f]{8}\.jsonl", PATH)
     assert is_pack(PATH)
-    assert not is_pack(path_of([FIRST], b""))
+    assert not is_pack(file_path([FIRST], b""))
     assert not is_pack(f"2026-11/{PATH}")
 
 
 def test_a_month_that_one_file_cannot_hold_is_split_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     changes = [change(day, "x" * 1000) for day in range(1, 11)]
     monkeypatch.setattr(limits, "MAX_CHANGE_FILE_BYTES", 4000)
-    found = packs(changes)
+    found = encode_packs(changes)
     assert len(found) == 4
     assert [one for path, data in found.items() for one in decode(data, path).changes] == changes
     assert all(len(data) <= 4000 for data in found.values())
@@ -95,7 +95,7 @@ def test_a_month_that_one_file_cannot_hold_is_split_in_the_order_of_time(monkeyp
 
 def test_what_one_copy_redacted_is_redacted_in_the_pack() -> None:
     hidden = redacted(FIRST, message=True, claims=[1])
-    assert packs([FIRST, hidden]) == packs([hidden, FIRST]) == packs([hidden])
+    assert encode_packs([FIRST, hidden]) == encode_packs([hidden, FIRST]) == encode_packs([hidden])
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_one_copy_redacted_is_redacted_in_the_pack() -> None:
         (b"", 1, "truncated"),
         (LINES[1] + LINES[0], 2, "not_canonical"),
         (LINES[0] + LINES[0], 2, "not_canonical"),
-        (LINES[0] + next(iter(packs([change(1, month="2026-12")]).values())), 2, "not_canonical"),
+        (LINES[0] + next(iter(encode_packs([change(1, month="2026-12")]).values())), 2, "not_canonical"),
         (DATA.replace(b'"ann"', b'"bob"'), 1, "wrong_id"),
         (LINES[0] + LINES[1].replace(b"Pay", b"Pan"), 2, "wrong_id"),
         (LINES[0] + LINES[1].replace(b'"op":"create",', b'"op": "create",'), 2, "not_canonical"),
@@ -135,13 +135,13 @@ def test_the_name_must_be_that_of_the_content() -> None:
 
 @pytest.mark.parametrize("bad", ["a\u202eb", "a\u200bb", "a\x07b"])
 def test_text_that_is_not_seen_is_refused_in_its_line(bad: str) -> None:
-    [(path, data)] = packs([FIRST, change(2, bad)]).items()
+    [(path, data)] = encode_packs([FIRST, change(2, bad)]).items()
     found = problem(data, path)
     assert (found.line, found.code) == (2, "unsafe_text")
 
 
 def test_a_secret_is_refused_in_its_line() -> None:
-    [(path, data)] = packs([FIRST, change(2, "AKIA" + "IOSFODNN7EXAMPLQ")]).items()
+    [(path, data)] = encode_packs([FIRST, change(2, "AKIA" + "IOSFODNN7EXAMPLQ")]).items()
     assert decode(data, path).problem is None
     found = EXTRACTOR.extract(SourceFile(f"{FOLDER}/{path}", data), {})
     assert [(one.code, one.line) for one in found.problems] == [("secret", 2)]
@@ -150,6 +150,6 @@ def test_a_secret_is_refused_in_its_line() -> None:
 
 def test_a_pack_of_changes_without_claims_is_read() -> None:
     empty = identified(msgspec.structs.replace(FIRST, claims=()))
-    [(path, data)] = packs([empty]).items()
+    [(path, data)] = encode_packs([empty]).items()
     assert data.endswith(b'"claims":[]}\n')
     assert decode(data, path).changes == (empty,)

@@ -166,7 +166,7 @@ def damaged_trash(project: Project) -> Path:
     """Have the trash hold a store of topic with a changed byte, and topic have a sound one."""
     topic_is_gone(project)
     branches.ensure(project.workspace(), "topic")
-    [entry] = trashed.entries(project.machine.fs, store_of(project).parent)
+    [entry] = trashed.stores_in_trash(project.machine.fs, store_of(project).parent)
     journal = next(entry.path.glob("journal-*.jsonl"))
     journal.write_bytes(journal.read_bytes().replace(b'"B"', b'"X"'))
     return entry.path
