@@ -294,6 +294,25 @@ def test_an_edge_about_an_edge_that_is_not_there_follows_an_entity_that_gets_ano
         assert all_of(ann) == all_of(clone("later"))
 
 
+def test_an_edge_about_an_edge_that_is_not_there_is_removed_in_every_clone_after_a_rename(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    bob = clone("bob")
+    bob.fact("FACT-2")
+    about(published(bob), "FACT-2", edge_id(bob, "FACT-1", "REQ-1"))
+    published(bob)
+    ann.delete(edges=[{"type": "relates_to", "kind": "see_also", "from": "FACT-1", "to": "REQ-1"}])
+    ann.commit()
+    ann.pull()
+    ann.sync()
+    ann.rename("FACT-1", "FACT-5")
+    [left] = ann.state().links.values()
+    ann.delete(edges=[{"type": left.type, "from": left.from_id, "to": left.to_id}])  # before a sync gives it another id
+    published(ann)
+    assert not edges(ann)
+    assert all_of(ann) == all_of(clone("fresh"))
+
+
 def test_an_edge_about_an_edge_that_a_document_gave_up_follows_a_document_that_gets_another_id(
     ann: Clone, clone: Callable[..., Clone]
 ) -> None:
