@@ -107,8 +107,9 @@ def take_over(
         found[:] = find(view, stamp)
         changes = ChangesInFiles({}, (), (), found, origins_of(found))
         is_first = bool(found) and not follows_from_changes(view)
-        shared = SharedChanges(store.claims(), view.recorded_seq, changes, view=view, is_first=is_first)
-        drafts.append(plan_changes(view, stamp, shared, workspace.schema))
+        schema = view.schema(workspace.schema)
+        shared = SharedChanges(store.claims(), view.recorded_seq, changes, view=view, schema=schema, is_first=is_first)
+        drafts.append(plan_changes(view, stamp, shared))
         return drafts[-1]
 
     limits_of_store = {"limit_bytes": limits.MAX_RECORD_BYTES, "lock_wait_s": workspace.config.lock_wait_s}

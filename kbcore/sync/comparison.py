@@ -178,9 +178,7 @@ def _planned(
         return msgspec.structs.replace(found, warnings=(*found.warnings, *more)) if more else found
 
     def of_state(state: State) -> Difference:
-        past = _past(view, state, stated, former, paths)
-        if shared and past.removed:
-            past = msgspec.structs.replace(past, removed=shared.without_claimed(past.removed))
+        past = _past(view, state, stated, former, paths, shared=shared)
         past = msgspec.structs.replace(
             past, begun=begun, dates=dates(state), released=released, holders=holders, has_changes=shared is not None
         )
@@ -260,7 +258,8 @@ def _shared_changes(view: View, readings: Sequence[FileReading], ways: FileSourc
     from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges  # noqa: PLC0415 - most branches have none
 
     found = ChangesInFiles(files, gone, frozenset(ways.committed([*files])))
-    return SharedChanges(ways.claims(view), view.recorded_seq, found, view.unrecorded_ops, view, is_first=is_first)
+    index, unrecorded = ways.claims(view), view.unrecorded_ops
+    return SharedChanges(index, view.recorded_seq, found, unrecorded, view, schema=ways.schema, is_first=is_first)
 
 
 def follows_from_changes(view: View) -> bool:
@@ -291,6 +290,8 @@ def _past(
     stated: Mapping[str, StatedEntity],
     renamed: Mapping[str, str],
     paths: Collection[str],
+    *,
+    shared: SharedChanges | None,
 ) -> Past:
     """Return what history knows of the entities that files with these paths state, or stated, under their present ids.
 
@@ -304,8 +305,10 @@ def _past(
         node = state.nodes.get(later.id)
         if not later.removed and (later.id in stated or node is None or node.path not in paths):
             del removed[key]
-    doubtful = {node.id for node in (*state.nodes.values(), *removed.values()) if "status" not in node.owners}
-    return Past(removed, statuses_by_sync(view, doubtful), renamed)
+    doubtful = [node for node in (*state.nodes.values(), *removed.values()) if "status" not in node.owners]
+    if shared:
+        return Past(shared.without_claimed(removed), shared.without_status(doubtful), renamed)
+    return Past(removed, statuses_by_sync(view, {node.id for node in doubtful}), renamed)
 
 
 def _moved(found: Difference, view: View) -> list[str]:

@@ -17,7 +17,7 @@ from kbcore.ids import is_link_id
 from kbcore.model.bare_links import resolve
 from kbcore.model.claims.change import AddMember, Change, EdgeRef, Ref, SetField, fields_redacted, union
 from kbcore.model.claims.fold import ClaimedEdge, DocumentFacts, Entity, FoldedClaims, fold, later_id
-from kbcore.model.claims.operations import ClaimOperations, contested_names
+from kbcore.model.claims.operations import STATUS, ClaimOperations, contested_names, shown_of_clients
 from kbcore.model.claims.subjects import Subjects, ids_in, refs_of
 from kbcore.model.content import confirmed_content
 from kbcore.model.folding import apply
@@ -110,13 +110,16 @@ class SharedChanges:
         unrecorded: Sequence[ChangeOperation] = (),
         view: View | None = None,
         *,
+        schema: Schema | None = None,
         is_first: bool = False,
     ) -> None:
         """``unrecorded`` are operations that came after the records up to ``seq``.
 
-        ``view`` has what a state that ``operations`` gets has not; without one such a state is whole. With ``is_first``
-        no record knows of a change file: what documents covered was not computed from changes before.
+        ``view`` has what a state that ``operations`` gets has not; without one such a state is whole. ``schema`` is the
+        one of the branch; without it nothing follows for links without a type, and for a status that is a default. With
+        ``is_first`` no record knows of a change file: what documents covered was not computed from changes before.
         """
+        self.schema = schema
         self._view = view
         self._index = index
         self._seq = seq
@@ -247,6 +250,16 @@ class SharedChanges:
         """
         return {key: _without(node, self._claimed_of(key) - node.owners.keys()) for key, node in nodes.items()}
 
+    def without_status(self, nodes: Collection[Node]) -> frozenset[str]:
+        """Return those of these entities whose status no change gave them: it is the default of a document."""
+        keys = {node.id for node in nodes}
+        documents = _documents(State(nodes), keys)
+        subjects = Subjects(frozenset(self._index.known(keys | documents.former_ids.keys())))
+        more = [*self._was.more.values()]
+        found = self._index.changes_on(subjects, self._seq, more=more, documents=documents)
+        was = fold(self._was.applied_to(found), documents).entities
+        return frozenset(key for key in keys if key not in was or STATUS not in shown_of_clients(was[key].fields))
+
     def _claimed_of(self, key: str) -> set[str]:
         changes = self._index.once_committed_on([key], self._seq)
         claims = (claim for change in changes for claim in change.claims)
@@ -311,7 +324,7 @@ class SharedChanges:
         if not (subjects.entities or subjects.edges):
             return [*self._noted]
         was, now = self._folded(before, after, subjects)
-        written = ClaimOperations(after, self._origins(now))
+        written = ClaimOperations(after, self._origins(now), self.schema)
         ops: list[Operation] = [*self._noted]
         for key in sorted(was.entities.keys() | now.entities.keys()):
             if key in subjects.entities and self._is_written(was.entities.get(key), now.entities.get(key)):
@@ -450,13 +463,13 @@ def _without(node: Node, names: Collection[str]) -> Node:
     return msgspec.structs.replace(node, fields=kept)
 
 
-def plan_changes(view: View, stamp: Stamp, shared: SharedChanges, project: Schema | None = None) -> Draft:
+def plan_changes(view: View, stamp: Stamp, shared: SharedChanges) -> Draft:
     """Return the draft of changes that come into the state of a view.
 
-    With the schema of the ``project``, links without a type get the edge that they mean then, and a file with an edge
-    that does not fit its ends any more counts as not read: the next sync says so of it, and leaves the edge out.
+    Where they have the schema, links without a type get the edge that they mean then, and a file with an edge that
+    does not fit its ends any more counts as not read: the next sync says so of it, and leaves the edge out.
     """
-    schema, retyped, unfit = view.schema(project) if project else None, set[str](), set[str]()
+    schema, retyped, unfit = shared.schema, set[str](), set[str]()
 
     def plan(state: State) -> _Planned:
         ops = shared.operations(state, state.copied())

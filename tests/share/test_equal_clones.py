@@ -294,6 +294,25 @@ def test_an_edge_about_an_edge_that_is_not_there_follows_an_entity_that_gets_ano
         assert all_of(ann) == all_of(clone("later"))
 
 
+def test_an_edge_about_an_edge_that_is_not_there_is_removed_in_every_clone_after_a_rename(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    bob = clone("bob")
+    bob.fact("FACT-2")
+    about(published(bob), "FACT-2", edge_id(bob, "FACT-1", "REQ-1"))
+    published(bob)
+    ann.delete(edges=[{"type": "relates_to", "kind": "see_also", "from": "FACT-1", "to": "REQ-1"}])
+    ann.commit()
+    ann.pull()
+    ann.sync()
+    ann.rename("FACT-1", "FACT-5")
+    [left] = ann.state().links.values()
+    ann.delete(edges=[{"type": left.type, "from": left.from_id, "to": left.to_id}])  # before a sync gives it another id
+    published(ann)
+    assert not edges(ann)
+    assert all_of(ann) == all_of(clone("fresh"))
+
+
 def test_an_edge_about_an_edge_that_a_document_gave_up_follows_a_document_that_gets_another_id(
     ann: Clone, clone: Callable[..., Clone]
 ) -> None:
@@ -384,3 +403,47 @@ def test_an_edge_goes_back_to_an_id_that_another_document_states_as_its_own(
     published(ann)
     assert ("relates_to", "FACT-1", "REQ-7", True) in edges(ann)
     assert all_of(ann) == all_of(clone("fresh"))
+
+
+def statuses(clone: Clone) -> dict[str, str | None]:
+    """Return the status of each entity."""
+    return {key: node.fields.get("status") for key, node in clone.state().nodes.items()}
+
+
+@pytest.mark.parametrize("by_revert", [True, False])
+def test_a_document_without_a_status_has_the_default_again_once_no_change_gives_it_one(
+    ann: Clone, clone: Callable[..., Clone], *, by_revert: bool
+) -> None:
+    ann.sync({"docs/symbols.yaml": "symbols:\n- {id: REQ-7, type: req}\n"})
+    ann.commit()
+    ann.add("REQ-7", status="met")
+    published(ann)
+    bob = clone("bob")
+    if by_revert:
+        ann.git("revert", "--no-edit", "HEAD")
+    else:  # what was stated of REQ-7 is not stated of the later id
+        ann.sync({"docs/symbols.yaml": "symbols:\n- {id: REQ-9, type: req, former_ids: [REQ-7]}\n"})
+        ann.commit()
+        assert statuses(ann)["REQ-9"] == "met"
+        ann.sync({"docs/symbols.yaml": "symbols:\n- {id: REQ-9, type: req}\n"})
+    published(ann)
+    bob.pull()
+    bob.sync()
+    assert statuses(ann)["REQ-7" if by_revert else "REQ-9"] == "draft"
+    assert statuses(ann) == statuses(bob) == statuses(clone("fresh"))
+
+
+def test_a_status_of_a_client_is_no_default_of_a_document_where_a_change_file_brought_it(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    ann.fact("FACT-7")
+    ann.sync({"docs/symbols.yaml": "symbols:\n- {id: FACT-7, type: req}\n"})
+    published(ann)
+    bob = clone("bob")
+    ann.sync({"docs/symbols.yaml": "symbols:\n- {id: FACT-7, type: req, title: Another}\n"})
+    published(ann)
+    bob.pull()
+    bob.sync()
+    assert statuses(ann)["FACT-7"] == "active"
+    assert statuses(ann) == statuses(bob) == statuses(clone("fresh"))
+    assert not bob.sync(rebuild=True).outcome.applied

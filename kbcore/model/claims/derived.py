@@ -292,10 +292,20 @@ class _Claims:
     def withdraw_edge(self, op: WithdrawLink) -> None:
         """Claim that an edge is not stated any more, unless only its id changes with those of its ends."""
         key = _key(op)
-        edge = self._before.edges.get(key)
-        if key in self._stays or key in self._moved.values() or edge is None or not edge.additions:
+        known = key if key in self._before.edges else self._present_id(op)
+        edge = self._before.edges.get(known)
+        if {key, known} & self._stays or key in self._moved.values() or edge is None or not edge.additions:
             return
-        self.claims.append(RemoveEdge(edits.edge(self._before, key), edge.additions))
+        self.claims.append(RemoveEdge(edits.edge(self._before, known), edge.additions))
+
+    def _present_id(self, op: WithdrawLink) -> str:
+        """Return the id by which changes know an edge about an edge that is not there, since a rename of its ends.
+
+        Records have it by the id of before until the next sync: nothing else says what the ends of the other edge are.
+        """
+        later = {former: one.id for one in self._before.entities.values() for former in one.former_ids}
+        ends = (later_id(end, self._before.edges, later) if is_link_id(end) else end for end in (op.from_id, op.to_id))
+        return link_id(op.type, op.kind, *ends)
 
     def confirm_edge(self, op: ConfirmLink) -> None:
         """Claim that an edge holds while its target is what the operation says."""

@@ -10,19 +10,27 @@ from kbcore.model.claims.derived import SETS
 from kbcore.model.claims.fold import ABSENT, DELETED, ID, ClaimedEdge, Entity, Field
 from kbcore.model.graph import CLIENT, FORMER_IDS, Link, Node, contested_note, former_ids, is_contested_note
 from kbcore.model.record import DropNode, Operation, PutNode, StateLink
+from kbcore.model.schema import Schema
 from kbcore.model.state import State
 from kbcore.model.values import is_same
+
+STATUS: Final = "status"
 
 _DELETED: Final = contested_note(DELETED)
 _ID: Final = contested_note(ID)
 
 
 class ClaimOperations:
-    """The operations that write the result of changes into a state."""
+    """The operations that write the result of changes into a state.
 
-    def __init__(self, state: State, origins: Mapping[str, dict[str, Any]]) -> None:
+    With a ``schema``, an entity whose document states no status has the default of its type again once no change gives
+    it one.
+    """
+
+    def __init__(self, state: State, origins: Mapping[str, dict[str, Any]], schema: Schema | None = None) -> None:
         self._state = state
         self._origins = origins
+        self._types = schema.entities if schema else {}
 
     def entity(self, key: str, was: Entity | None, now: Entity | None) -> list[Operation]:
         """Return the operations for one entity."""
@@ -37,6 +45,8 @@ class ClaimOperations:
         known = {*_values(was), *contested_names(node)} if was else set(contested_names(node))
         if was and was.former_ids:
             known.add(FORMER_IDS)
+        if STATUS in known and node.path and (definition := self._types.get(node.type)):
+            wanted = {STATUS: definition.status_default} | wanted
         unset = tuple(sorted(name for name in known - wanted.keys() if name in node.fields and name not in node.owners))
         changed = {
             name: value
@@ -48,7 +58,7 @@ class ClaimOperations:
     def edge(self, key: str, was: ClaimedEdge | None, now: ClaimedEdge) -> list[Operation]:
         """Return the operations for an edge that changes state."""
         link = self._state.links.get(key)
-        wanted = _shown_of_clients(now.fields) | self._contested(now.fields)
+        wanted = shown_of_clients(now.fields) | self._contested(now.fields)
         if link is None:
             return [StateLink(now.type, now.from_id, now.to_id, 0, now.kind, wanted | self._made_edge(now))]
         known = {*_values(was), *contested_names(link)} if was else set(contested_names(link))
@@ -65,7 +75,7 @@ class ClaimOperations:
 
     def _wanted(self, was: Entity | None, now: Entity, node: Node | None) -> dict[str, Any]:
         """Return the fields of clients that an entity has."""
-        found = _shown_of_clients(now.fields)
+        found = shown_of_clients(now.fields)
         for name, members in now.sets.items():
             if members and name not in now.fields:
                 found[name] = list(members)
@@ -121,7 +131,7 @@ def _is_as(name: str, old: Any, value: Any) -> bool:
     return is_same(old, value)
 
 
-def _shown_of_clients(fields: Mapping[str, Field]) -> dict[str, Any]:
+def shown_of_clients(fields: Mapping[str, Field]) -> dict[str, Any]:
     """Return the values that changes give to fields, but those that a document states."""
     return {
         name: field.values[0].value
