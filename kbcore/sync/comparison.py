@@ -307,7 +307,8 @@ def _past(
             del removed[key]
     doubtful = [node for node in (*state.nodes.values(), *removed.values()) if "status" not in node.owners]
     if shared:
-        return Past(shared.without_claimed(removed), shared.without_status(doubtful), renamed)
+        of_documents = [node for node in doubtful if node.owners or node.id in stated]
+        return Past(shared.without_claimed(removed), shared.without_status(of_documents), renamed)
     return Past(removed, statuses_by_sync(view, {node.id for node in doubtful}), renamed)
 
 

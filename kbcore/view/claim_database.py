@@ -19,7 +19,7 @@ from kbcore.storage.head import Head
 
 T = TypeVar("T")
 
-_FORMAT: Final = 9
+_FORMAT: Final = 10
 _WAIT_S: Final = 60
 """As long as another process may fill the index that this one waits for."""
 _PRIMARY: Final = 0xFF

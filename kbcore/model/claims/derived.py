@@ -303,6 +303,8 @@ class _Claims:
 
         Records have it by the id of before until the next sync: nothing else says what the ends of the other edge are.
         """
+        if not (is_link_id(op.from_id) or is_link_id(op.to_id)):
+            return _key(op)
         later = {former: one.id for one in self._before.entities.values() for former in one.former_ids}
         ends = (later_id(end, self._before.edges, later) if is_link_id(end) else end for end in (op.from_id, op.to_id))
         return link_id(op.type, op.kind, *ends)
