@@ -18,8 +18,8 @@ from kbmcp.resources import resource_list
 from kbmcp.tools import argument_models, check, history, logic, query
 from kbmcp.tools.answers import Payload, cut_deep, fit, leading, length_of
 from kbmcp.tools.call import Call
+from kbmcp.tools.entity_parts import cut_entity
 from kbmcp.tools.hints import in_tool_words, of_tools
-from kbmcp.tools.truncation import cut_entity
 
 if TYPE_CHECKING:
     from kbcore.view.view import View

@@ -16,10 +16,10 @@ from kbcore.text.escaping import in_quotes
 from kbmcp.tools.answers import PAGE_CHARS, Payload, cut_deep, leading, length_of
 from kbmcp.tools.argument_models import HistoryArguments
 from kbmcp.tools.call import Call
+from kbmcp.tools.entity_parts import cut_value
 from kbmcp.tools.hints import of_tools
 from kbmcp.tools.history_request import HistoryRequest, misfits, read_request
 from kbmcp.tools.refusals import refused_arguments
-from kbmcp.tools.truncation import cut_value
 from kbmcp.tools.undo import revert_records, roll_back_to, target_of
 from kbmcp.tools.write import answer_of
 

@@ -23,11 +23,11 @@ from kbmcp.tools import query_extras
 from kbmcp.tools.answers import MOST_CHARS, PAGE_CHARS, Payload, cut_deep, leading, length_of
 from kbmcp.tools.argument_models import QueryArguments, read
 from kbmcp.tools.call import Call
+from kbmcp.tools.entity_parts import PartPlace, cut_entity, part_cursor, part_of, read_part_cursor
 from kbmcp.tools.hints import hint_for, in_tool_words, of_tools
 from kbmcp.tools.provenance import add_provenance
 from kbmcp.tools.query_extras import Extras
 from kbmcp.tools.refusals import error_json, refused_arguments
-from kbmcp.tools.truncation import PartPlace, cut_entity, part_cursor, part_of, read_part_cursor
 
 if TYPE_CHECKING:
     from kbcore.query import Page, Query

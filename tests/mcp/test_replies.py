@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from kbcore import errors, limits
 from kbmcp.tools import answers
+from kbmcp.tools.entity_parts import cut_entity, part_of
 from kbmcp.tools.refusals import error_json
 from kbmcp.tools.tool_list import TOOLS
-from kbmcp.tools.truncation import cut_entity, part_of
 
 ODD = '\x00\x1b\x7f\x9b\xad\u061c\u200b\u200d\u200e\u202e\u2028\u2066\ufeff\ud800\U000e0041"\\\n é日👩'
 texts = st.text(st.sampled_from(ODD) | st.characters(), max_size=60)
