@@ -82,11 +82,20 @@ def _ask(repo: Repository, env: Mapping[str, str], words: Sequence[str], failed:
     """Return what git writes; what it complains of is in the error, without the command and its advice."""
     ended = run_plain(repo, env, words, timeout_s=_TIMEOUT_S, runs_hooks=False)
     if ended.returncode:
-        # Advice is after an empty line. Each line before it is a message of its own.
-        lines = takewhile(str.strip, ended.stderr.decode("utf-8", "backslashreplace").strip().splitlines())
-        said = "; ".join(" ".join(line.split()) for line in lines)
+        said = _without_advice(ended.stderr.decode("utf-8", "backslashreplace").strip().splitlines())
         raise GitUnusable(f"{failed}: {said or 'git gave no reason'}", hint=hint)
     return ended.stdout
+
+
+def _without_advice(lines: Sequence[str]) -> str:
+    """Return what git and the programs beside it complain of, a message a line.
+
+    What comes after an empty line after git's own last complaint is advice. A server's greeting comes before it.
+    """
+    own = [at for at, line in enumerate(lines) if line.startswith(("fatal: ", "error: "))]
+    last = own[-1] if own else len(lines)
+    kept = [*lines[:last], *takewhile(str.strip, lines[last:])]
+    return "; ".join(" ".join(line.split()) for line in kept if line.strip())
 
 
 def _run(repo: Repository, env: Mapping[str, str], words: Sequence[str], asked: bytes = b"") -> str:

@@ -93,6 +93,11 @@ def test_what_cannot_be_reached_or_is_not_there_ends_with_a_status_of_its_own(kb
     )
     assert "Please make sure" not in wrong.err  # git's advice: the hint is ours
     assert "hint: `git remote -v` lists the remotes" in wrong.err
+    script = cloned.parent / "ssh"
+    script.write_text("printf 'Authorised use only.\\n\\nPermission denied.\\n' >&2; exit 255\n")
+    git(cloned, "config", "core.sshCommand", f"sh {script}")
+    greeted = kb("push", "ssh://127.0.0.1/up.git")
+    assert "could not be read: Authorised use only.; Permission denied.; fatal: Could not read" in greeted.err
     git(cloned.parent / "up.git", "update-ref", "refs/kb/main", "main")
     damaged = kb("fetch")
     assert damaged.status == 46
