@@ -228,7 +228,11 @@ def _refuse_id_of_two_files(target: WriteTarget, node: Node) -> None:
 
     def on(view: View) -> list[str]:
         found = [(one.path, note) for one in view.sources(stale_sources(view)) for note in one.problems]
-        return [f"{path}:{note.line}" for path, note in found if (note.code, note.id) == (DUPLICATE, node.id)]
+        left_out = {path: note.line for path, note in found if (note.code, note.id) == (DUPLICATE, node.id)}
+        # A file that is not recorded yet may have the id instead: then it is that of the entity which is left out.
+        holders = [one.path for one in view.nodes([node.id])] if left_out else []
+        others = [*holders, *(f"{path}:{line}" for path, line in left_out.items() if path != node.path)]
+        return [one for one in others if one != node.path]
 
     others = target.read(on)
     if others:
