@@ -26,9 +26,9 @@ from kbcore.maintenance.redaction_preview import (
     missing,
     names_in,
     refuse_kept,
+    refuse_unknown,
     resolve,
     stores_of,
-    unknown_sentences,
 )
 from kbcore.model.claims.change import Change
 from kbcore.model.redaction.changes import TakenOut, taken_out, without_claims
@@ -113,6 +113,7 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
         tips = redacted_tips.find_tips(workspace)
         decoded = redacted_files.Decoded()
         asked, is_shared, fields = _look_through(workspace, asked, decoded)
+        refuse_unknown(wanted, fields)
         taken = _taken_out(workspace, asked, tips.changes)
         copies = _clear_unfinished(workspace)
         note = _Begun(workspace.machine.clock.now())
@@ -142,8 +143,7 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
     if not is_found and (refused := missing(wanted, fields)):
         raise NotFound(refused.message, hint=" ".join([refused.hint, *shared.left]))
     outside = redaction_elsewhere.places(workspace, asked.target_in_files(), sources, is_found=is_found)
-    unknown = unknown_sentences(wanted, fields) if done else ()
-    elsewhere = (*unknown, *left, *shared.left, *tips.failed, *on_tips, *outside)
+    elsewhere = (*left, *shared.left, *tips.failed, *on_tips, *outside)
     return RedactAnswer(tuple(done), shared.paths, shared.staged, shared.failed, elsewhere)
 
 

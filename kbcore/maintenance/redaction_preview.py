@@ -41,6 +41,7 @@ _TAKEN_OUT: Final = "Where it was taken out before, nothing is left to redact."
 _SPLIT: Final = (
     "A secret that is spread over several values is not found as one: give each part, or name the record or the entity."
 )
+_HELD_NOWHERE: Final = "Nothing in the stores and change files of this clone holds {}."
 _SHOWN: Final = 20
 _CHANGE: Final = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}")
 
@@ -243,15 +244,15 @@ def preview(workspace: Workspace, branch: str, wanted: Wanted) -> Preview:
         if one is not None:
             found.append(one)
     refuse_kept(workspace, surveys)
+    fields = names_in(surveys)
+    refuse_unknown(wanted, fields)
     shared = redacted_files.find_change_files(workspace, asked.target_in_files())
     tips = redacted_tips.find_tips(workspace)
     on_tips = tips.sentences(asked.target_in_files())
     outside = redaction_elsewhere.places(
         workspace, asked.target_in_files(), sources, is_found=bool(found or shared.paths or on_tips)
     )
-    fields = names_in(surveys)
-    unknown = unknown_sentences(wanted, fields) if found else ()
-    elsewhere = (*unknown, *shared.failed, *shared.left, *tips.failed, *on_tips, *outside)
+    elsewhere = (*shared.failed, *shared.left, *tips.failed, *on_tips, *outside)
     return Preview(tuple(found), shared.paths, elsewhere, tuple(sorted(fields)), bool(on_tips))
 
 
@@ -260,12 +261,13 @@ def names_in(surveys: Iterable[StoreSurvey]) -> frozenset[str]:
     return frozenset().union(*(one.redactor.named for one in surveys))
 
 
-def unknown_sentences(wanted: Wanted, fields: Collection[str]) -> tuple[str, ...]:
-    """Return a sentence on the named fields that are none of these, where there are any."""
-    unknown = _unknown(wanted, fields)
-    if not unknown:
-        return ()
-    return (f"Nothing in the stores of this clone holds {msgspec.structs.replace(wanted, fields=unknown).words()}.",)
+def refuse_unknown(wanted: Wanted, fields: Collection[str]) -> None:
+    """Refuse fields that what is named does not have, and never had, beside others: one of them may be misspelled.
+
+    Those of a change are what another clone has redacted, and some may be gone here. Raises: ``NotFound``.
+    """
+    if wanted.kind != "change" and fields and wanted.fields and (refused := missing(wanted, fields)):
+        raise refused
 
 
 def missing(wanted: Wanted, fields: Collection[str]) -> NotFound | None:
@@ -273,15 +275,17 @@ def missing(wanted: Wanted, fields: Collection[str]) -> NotFound | None:
 
     ``fields`` are those that stores have of what is named. Of a pattern it is not known whether it was taken out.
     """
-    message = f"Nothing in the stores and change files of this clone holds {wanted.words()}."
+    message = _HELD_NOWHERE.format(wanted.words())
     if wanted.may_be_id:
         message = "No entity and no change has this id, and no store and no change file of this clone holds this text."
         return NotFound(message, hint=f"{UNKNOWN_ID} {_IN_SHELL} {_TAKEN_OUT} {_SPLIT}")
     if wanted.kind == "pattern":
         return NotFound(message, hint=f"{_TAKEN_OUT} {_SPLIT}")
     unknown = _unknown(wanted, fields)
-    if len(unknown) < len(wanted.fields) or (fields and not unknown):
+    if not unknown and (fields or wanted.fields):
         return None
+    if unknown:
+        message = _HELD_NOWHERE.format(msgspec.structs.replace(wanted, fields=unknown).words())
     hint = masked(did_you_mean(unknown[0], fields)) if unknown else ""
     return NotFound(message, hint=hint or (shell("show", wanted.seq, lead="Run") + "." if wanted.seq else ""))
 

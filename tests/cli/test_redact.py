@@ -214,8 +214,11 @@ def test_a_field_that_a_record_does_not_have_is_named_with_those_that_it_has(kb,
     assert ran.status == 64
     assert "holds values of 'ttle' of record 2" in ran.err
     assert "Did you mean 'title'?" in ran.err
+    before = left(leaked)
     ran = kb("redact", "2", "--field", "title", "--field", "ttle", *words)
-    assert "Nothing in the stores of this clone holds values of 'ttle' of record 2." in ran.err
+    assert (ran.status, left(leaked)) == (64, before), "one of the two may be misspelled, so neither is redacted"
+    assert "holds values of 'ttle' of record 2." in ran.err
+    assert "Did you mean 'title'?" in ran.err
 
 
 @pytest.mark.parametrize("given", ["x", "status"])
