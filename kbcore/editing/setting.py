@@ -42,16 +42,17 @@ from kbcore.model.values import is_same
 from kbcore.query import former_ids
 from kbcore.query.data_names import near_ids
 from kbcore.store.answers import Outcome
+from kbcore.store.branch_store import BranchStore
 from kbcore.store.planning.conflicts import refusal
 from kbcore.store.workspace import Workspace
 from kbcore.sync.active_extractors import extractors_of
+from kbcore.sync.comparison import default_statuses
 from kbcore.sync.fields import stated_fields
 from kbcore.sync.locate import SYNC_FIRST, check_free, moved_words
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import added
 from kbcore.text.suggest import is_it
 from kbcore.text.wording import no_status_of, some_of
-from kbcore.view.sync_facts import statuses_by_sync
 from kbcore.view.view import View
 
 T = TypeVar("T")
@@ -121,7 +122,8 @@ def _set(target: WriteTarget, key: str, words: Sequence[str], *, message: str, d
 
     def on(view: View) -> tuple[Node, Schema, int, bool]:
         node = find(view, key)
-        return node, view.schema(workspace.schema), view.recorded_seq, _has_default_status(view, node)
+        store = workspace.store(target.branch)
+        return node, view.schema(workspace.schema), view.recorded_seq, _has_default_status(store, view, node)
 
     node, schema, seq, has_default = read_with(target, on, key)
     called = {key: node.id} if node.id != key else {}
@@ -196,11 +198,13 @@ def _check_links(node: Node, asked: Sequence[FieldChange]) -> None:
             raise InvalidQuery(message, hint=f"{hint}one that a file states is removed in the file.")
 
 
-def _has_default_status(view: View, node: Node) -> bool:
+def _has_default_status(store: BranchStore, view: View, node: Node) -> bool:
     """Return whether a status is the default that a document without one gets: it was not set."""
-    if "status" not in node.fields or "status" in node.owners:
+    if "status" not in node.fields or "status" in node.owners or contested_note("status") in node.fields:
         return False
-    return node.created_seq > view.recorded_seq or node.id in statuses_by_sync(view, [node.id])
+    if node.created_seq > view.recorded_seq:
+        return True
+    return node.id in default_statuses(view, [node], store.claims)
 
 
 class _OtherChanges:

@@ -14,7 +14,7 @@ import msgspec
 from kbcore.extract.changes import OF_CHANGES, is_change_file
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.git.file_dates import DocumentDates
-from kbcore.model.graph import CLIENT, FORMER_IDS, INDEX_SUFFIX, former_ids, former_ids_of
+from kbcore.model.graph import CLIENT, FORMER_IDS, INDEX_SUFFIX, Node, former_ids, former_ids_of
 from kbcore.model.read_set import NOTHING, ReadSet
 from kbcore.model.schema import Schema, is_hidden
 from kbcore.model.state import Changes, Stamp, State, StateReads
@@ -269,6 +269,16 @@ def follows_from_changes(view: View) -> bool:
     """
     is_of_changes = view.cells("source", ("path",), OF_CHANGES, lambda one: is_change_file(one.path))
     return bool(is_of_changes) or view.past.has_shared_changes()
+
+
+def default_statuses(view: View, nodes: Collection[Node], claims: Callable[[View], ClaimIndex]) -> frozenset[str]:
+    """Return those of these entities whose status is the default of a document: nothing else gave it to them."""
+    if not follows_from_changes(view):
+        return statuses_by_sync(view, {node.id for node in nodes})
+    from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges  # noqa: PLC0415 - as above
+
+    shared = SharedChanges(claims(view), view.recorded_seq, ChangesInFiles({}, ()), view.unrecorded_ops, view)
+    return shared.without_status(nodes)
 
 
 def has_loose_edges(view: View) -> bool:

@@ -349,6 +349,8 @@ class SharedChanges:
 
     def _withdrawals(self, keys: Collection[str], before: State, after: State) -> Iterable[Operation]:
         """Yield the operations by which clients do not state edges any more; no other operation has to name them."""
+        if not keys:
+            return
         links = dict(after.links)
         if others := sorted(keys - before.links.keys() - links.keys()):
             links |= {one.id: one for one in (self._view.links(others) if self._view else ())}

@@ -10,6 +10,7 @@ import pytest
 
 from kbcore.model.graph import former_ids
 from kbcore.share.merging import merge
+from kbcore.sync.comparison import default_statuses
 from tests.support.repository.clones import Clone, clone_of, upstream
 from tests.support.repository.project import req
 
@@ -406,6 +407,12 @@ def test_an_edge_goes_back_to_an_id_that_another_document_states_as_its_own(
     assert all_of(ann) == all_of(clone("fresh"))
 
 
+def default_status_ids(clone: Clone) -> frozenset[str]:
+    """Return the entities whose status is the default of a document: what `kb set` writes into the document."""
+    store = clone.workspace().store(clone.branch)
+    return store.read(lambda view: default_statuses(view, view.nodes(sorted(statuses(clone))), store.claims))
+
+
 def statuses(clone: Clone) -> dict[str, str | None]:
     """Return the status of each entity."""
     return {key: node.fields.get("status") for key, node in clone.state().nodes.items()}
@@ -447,4 +454,5 @@ def test_a_status_of_a_client_is_no_default_of_a_document_where_a_change_file_br
     bob.sync()
     assert statuses(ann)["FACT-7"] == "active"
     assert statuses(ann) == statuses(bob) == statuses(clone("fresh"))
+    assert default_status_ids(ann) == default_status_ids(bob) == frozenset({"REQ-1", "REQ-2"})
     assert not bob.sync(rebuild=True).outcome.applied
