@@ -23,9 +23,11 @@ def _rule(name: str, description: str, example: str, remedy: str) -> Rule:
 
 ID: Final = _rule(
     "id",
-    "No id was made on both sides of a merge for something else, and no entity was renamed to another id on each.",
+    "No id was made on both sides of a merge for something else, and no entity was renamed to another id on each. "
+    "No id is a former one of an entity of each side, or of one side where the other side made it.",
     "REQ-8 was made here (docs/requirements/login.md:2) and in origin/main (docs/requirements/logout.md:2).",
-    f"Give the entity of this side another id ({shell('rename')}), and take the old one out of its `former_ids`.",
+    f"Give the entity of this side another id ({shell('rename')}), and take the old one out of its `former_ids`. A "
+    "former id is taken out of the `former_ids` of one of the two.",
 )
 FIELD: Final = _rule(
     "field",

@@ -306,9 +306,10 @@ def _words(one: MergeConflict, ref: str) -> tuple[str, str]:
     if one.code != FORMER:
         message = f"{key} was made here{_titled(ours)}, and in {ref}{_titled(theirs)}."
         return message, (
-            f"Give this one another id: {kb('rename', key, fresh)}. Then take {key} out of its `former_ids`, so that "
-            f"it names the other one: {kb('set', 'NEW', f'{FORMER_KEY}-={key}')}. What clients stated of {key} goes "
-            "with the id: take it away before, and state it of the new one afterwards."
+            f"What clients stated of {key} goes with the id: take that away first ({kb('show', key)} lists it), and "
+            f"state it of the new id at the end. Then give this one another id: {kb('rename', key, fresh)}, and take "
+            f"{key} out of its `former_ids`, so that it names the other one: "
+            f"{kb('set', 'NEW', f'{FORMER_KEY}-={key}')}."
         )
     if ours.id == key:
         message = f"{key} was made here{_titled(ours)}, and is a former id of {theirs.id} in {ref}{there}."
