@@ -14,6 +14,9 @@ from kbcore.git import find_repository
 from kbcore.store.folders import data_dir_of
 from tests.support.repository.repos import git
 
+_LEAST_S = 0.001
+"""Less is noise, and may be below zero: growth is fitted to logarithms."""
+
 
 def run(place: Place) -> list[Row]:
     """Measure syncs of repositories with packs and change files of their own, against the same without them."""
@@ -57,7 +60,7 @@ def _first_sync(place: Place, root: Path) -> Sample:
 def _row(name: str, count: int, measured: tuple[Series, ...], at_most_s: float | None = None) -> Row:
     kb, floor = measured
     added = [
-        Sample(one.wall_s - alone.wall_s, (one.cpu_s or 0.0) - (alone.cpu_s or 0.0))
+        Sample(max(_LEAST_S, one.wall_s - alone.wall_s), max(_LEAST_S, (one.cpu_s or 0.0) - (alone.cpu_s or 0.0)))
         for one, alone in zip(kb.samples, floor.samples, strict=True)
     ]
     return Row(
