@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.measure import Sample, Series, in_turns
 from benchmarks.place import Place
-from benchmarks.stores import BRANCH, PULLED
+from benchmarks.stores import PULLED
 from benchmarks.table import IN_PROPORTION, Row
 from kbcore.git import find_repository
 from kbcore.store.folders import data_dir_of
@@ -28,10 +28,11 @@ def _rows(place: Place, count: int) -> list[Row]:
     root = place.copy_of(documents, f"change-files-{count}")
     bare = place.copy_of(documents, f"no-change-files-{count}")
     place.python("-m", "benchmarks.stores", "share", str(root), str(count))
+    before = git(root, "rev-parse", "HEAD").strip()
     rounds = place.sizes.long_rounds_of(count)
 
     def pulled() -> Sample:
-        git(root, "reset", "--quiet", "--hard", BRANCH)
+        git(root, "reset", "--quiet", "--hard", before)
         place.settle(root)
         git(root, "reset", "--quiet", "--hard", PULLED)
         return place.kb(root, "sync")
@@ -40,7 +41,6 @@ def _rows(place: Place, count: int) -> list[Row]:
     for one in (root, bare):
         place.settle(one)
     unchanged = in_turns(lambda: place.kb(root, "sync"), lambda: place.kb(bare, "sync"), rounds=rounds)
-    git(root, "switch", "--quiet", "--detach")
     after_pull = in_turns(pulled, lambda: place.kb(bare, "sync"), rounds=rounds)
     return [
         _row("what change files add to a first sync", count, first, 2.0),
