@@ -237,12 +237,12 @@ class _Looking:
             file = self._look(blank, entry, number)
             if file is None:
                 continue
-            if number < 0 or is_change_file(blank.path):
+            if number < 0:
                 self._add_content(blank, file, self._read(blank, file))
                 continue
             self._result.files[blank.path] = blank  # it keeps its place in the order
             chunk.append((blank, file))
-            if len(chunk) == at_once:
+            if len(chunk) == at_once or is_change_file(blank.path):
                 yield self._job(chunk)
                 chunk = []
         if chunk:

@@ -456,3 +456,22 @@ def test_a_status_of_a_client_is_no_default_of_a_document_where_a_change_file_br
     assert statuses(ann) == statuses(bob) == statuses(clone("fresh"))
     assert default_status_ids(ann) == default_status_ids(bob) == frozenset({"REQ-1", "REQ-2"})
     assert not bob.sync(rebuild=True).outcome.applied
+
+
+def test_change_files_that_workers_read_give_the_state_of_those_read_in_one_process(
+    ann: Clone, clone: Callable[..., Clone]
+) -> None:
+    bob = clone("bob")
+    for number in range(10, 14):
+        ann.fact(f"FACT-{number}")
+        published(ann)
+    path = min(ann.committed())
+    broken = f"{path.removesuffix('.jsonl')}0.jsonl"
+    ann.sync({broken: (ann.root / path).read_bytes() + b"{"})
+    ann.commit()
+    ann.push()
+    bob.pull()
+    answer = bob.sync(workers=2, least_files=1)
+    assert (answer.unread, answer.changed) == (1, 5)
+    assert "FACT-13" in bob.state().nodes
+    assert all_of(bob) == all_of(clone("fresh"))
