@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.conftest import pytest_runtest_teardown
+
 KEPT = """
 import ctypes
 from tests.support.views.graph import Graph
@@ -23,9 +25,9 @@ def test_a_graph_that_is_kept_beyond_the_end_of_a_process_keeps_no_connection():
 
 
 @pytest.mark.parametrize("error", [ERROR])
-@pytest.mark.parametrize("run", range(2))
-def test_an_error_that_is_a_parameter_keeps_no_frame(error, run):
-    assert error.__traceback__ is None
+def test_an_error_that_is_a_parameter_keeps_no_frame_after_its_test(error, request):
     with pytest.raises(ValueError):  # noqa: PT011 - any one
         raise error
     assert error.__traceback__ is not None
+    pytest_runtest_teardown(request.node)
+    assert error.__traceback__ is None

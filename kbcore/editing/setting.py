@@ -200,7 +200,9 @@ def _check_links(node: Node, asked: Sequence[FieldChange]) -> None:
 
 def _has_default_status(store: BranchStore, view: View, node: Node) -> bool:
     """Return whether a status is the default that a document without one gets: it was not set."""
-    if "status" not in node.fields or "status" in node.owners or contested_note("status") in node.fields:
+    if not node.owners or "status" not in node.fields or "status" in node.owners:
+        return False
+    if contested_note("status") in node.fields:
         return False
     if node.created_seq > view.recorded_seq:
         return True

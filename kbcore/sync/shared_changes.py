@@ -252,6 +252,8 @@ class SharedChanges:
 
     def without_status(self, nodes: Collection[Node]) -> frozenset[str]:
         """Return those of these entities whose status no change gave them: it is the default of a document."""
+        if not nodes:
+            return frozenset()
         keys = {node.id for node in nodes}
         documents = _documents(State(nodes), keys)
         subjects = Subjects(frozenset(self._index.known(keys | documents.former_ids.keys())))

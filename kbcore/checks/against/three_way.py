@@ -138,15 +138,14 @@ class _Before:
                 self.entities.setdefault(key, []).append(stated)
         self._fields: dict[str, list[dict[str, Any]]] = {}
         self.edges: set[EdgeOfState] = set()
-        self.former: set[str] = set()
-        """Ids that an entity had before: to give one up and to use it for something else is one change."""
         self.held: set[tuple[str, str]] = set()
-        """Each of them with the entity."""
+        """Each id that an entity had before, with the entity."""
         for base in bases:
             holders = _holders(base)
-            self.former |= holders.keys()
             self.held |= holders.items()
             self.edges |= {_with_ends(edge, partial(_called, holders)) for edge in base.edges}
+        self.former = {former for former, _ in self.held}
+        """These ids alone: to give one up and to use it for something else is one change."""
 
     def fields_of(self, key: str) -> list[dict[str, Any]]:
         """Return what the states had of an entity."""

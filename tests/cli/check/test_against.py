@@ -29,7 +29,8 @@ def test_what_clients_stated_of_an_id_made_twice_stays_where_it_belongs_by_the_r
     commit(clones.there, {path("b"): document("REQ-3", "Theirs")})
     clones.meet()
     [one] = found(kb)
-    assert "take it away before, and state it of the new one afterwards" in one["hint"]
+    assert one["hint"].startswith("What clients stated of REQ-3 goes with the id: take that away first")
+    assert "state it of the new id at the end" in one["hint"]
     state("REQ-3", None)
     assert kb("rename", "REQ-3", "REQ-4").status == 0
     assert kb("set", "REQ-4", "former_ids-=REQ-3").status == 0
